@@ -24,9 +24,9 @@ impl Log for Lines {
 }
 
 /// Answers nobody.
-struct Silent;
+struct IgnoringServer;
 
-impl Server for Silent {
+impl Server for IgnoringServer {
     type Context = ();
     type Seed = ();
     type Upgrade = NoUpgrade<()>;
@@ -37,7 +37,7 @@ impl Server for Silent {
         _: &mut Response<'_>,
         _: &mut Scope<'_, ()>,
     ) -> Next<Self> {
-        Next::go_on(Silent).keep_deadline()
+        Next::go_on(IgnoringServer).keep_deadline()
     }
 }
 
@@ -52,7 +52,8 @@ fn logged(words: &str) -> Vec<String> {
 fn the_log_says_why_a_request_is_refused_and_a_connection_lost() {
     log::set_logger(&Lines).expect("the first logger");
     log::set_max_level(LevelFilter::Debug);
-    let new = || Driver::<Connection<Silent>>::new(HttpSeed::new((), ServerConfig::new()), ());
+    let new =
+        || Driver::<Connection<IgnoringServer>>::new(HttpSeed::new((), ServerConfig::new()), ());
 
     new().send(b"GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n");
     assert_eq!(

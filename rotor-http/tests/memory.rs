@@ -23,16 +23,16 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// One test after the other: the allocator counts for all threads.
-static ALONE: Mutex<()> = Mutex::new(());
+static SERIAL: Mutex<()> = Mutex::new(());
 
 /// `/whole` takes its body whole, `/pieces` piece by piece and keeps none, `/large` answers at once
 /// with much, `/small` with little, `/wait` never.
-struct Taker;
+struct TestServer;
 
 /// Octets of a large answer.
 const LARGE: usize = 100_000;
 
-impl Server for Taker {
+impl Server for TestServer {
     type Context = ();
     type Seed = ();
     type Upgrade = NoUpgrade<()>;
@@ -46,7 +46,7 @@ impl Server for Taker {
         let mode = match head.path() {
             "/whole" => RecvMode::Buffered(usize::MAX),
             "/pieces" => RecvMode::Progressive(1),
-            "/wait" => return Next::go_on(Taker).no_deadline(),
+            "/wait" => return Next::go_on(TestServer).no_deadline(),
             "/small" => {
                 response.send(Status::OK, "text/plain", b"small").expect("the first answer");
                 return Next::finished();
@@ -56,14 +56,15 @@ impl Server for Taker {
                 return Next::finished();
             }
         };
-        Next::recv(Taker, mode).keep_deadline()
+        Next::recv(TestServer, mode).keep_deadline()
     }
 }
 
-type Site = LoopInstance<HttpAccept<Taker, TcpListener>>;
+type ServerLoop = LoopInstance<HttpAccept<TestServer, TcpListener>>;
 
-fn serve() -> (Site, SocketAddr) {
-    let mut creator = Loop::<HttpAccept<Taker, TcpListener>>::new(&Config::new()).expect("a loop");
+fn serve() -> (ServerLoop, SocketAddr) {
+    let mut creator =
+        Loop::<HttpAccept<TestServer, TcpListener>>::new(&Config::new()).expect("a loop");
     let mut address = None;
     creator
         .add_machine_with(|scope| {
@@ -86,7 +87,7 @@ fn held() -> usize {
 }
 
 /// Lets the loop do all that it can do now.
-fn settle(site: &mut Site) {
+fn settle(site: &mut ServerLoop) {
     for _ in 0..3 {
         site.turn(Some(Duration::from_millis(1))).expect("a turn");
     }
@@ -94,7 +95,7 @@ fn settle(site: &mut Site) {
 
 /// Writes as much as the server takes; returns the most octets that were held meanwhile, beyond
 /// what an empty loop holds. What the loop's thread keeps for later counts.
-fn most_held(input: &[u8]) -> usize {
+fn peak_held(input: &[u8]) -> usize {
     let (mut site, address) = serve();
     settle(&mut site);
     let before = held();
@@ -135,7 +136,7 @@ const LEFT_MAX: usize = 4 << 10;
 
 #[test]
 fn a_connection_holds_no_more_than_its_limits_allow() {
-    let _alone = ALONE.lock();
+    let _serial = SERIAL.lock();
     let chunked = "Transfer-Encoding: chunked\r\n";
     let tiny = "1;a=b\r\nx\r\n".repeat(400);
     // The limit, and what is not yet collected.
@@ -188,7 +189,7 @@ fn a_connection_holds_no_more_than_its_limits_allow() {
     for (name, input, max) in &cases {
         // A thread of its own keeps no blocks from an earlier case.
         let most =
-            thread::scope(|scope| scope.spawn(|| most_held(input)).join()).expect("no panic");
+            thread::scope(|scope| scope.spawn(|| peak_held(input)).join()).expect("no panic");
         assert!(most <= max + REST, "{name}: {most} octets are held, not {max}");
         let left = held().saturating_sub(begin);
         assert!(left <= LEFT_MAX, "{name}: {left} octets are left behind");
@@ -204,7 +205,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// GET `/wait` of `a`, with END_STREAM.
-fn waits(stream: u32) -> Vec<u8> {
+fn waiting_request(stream: u32) -> Vec<u8> {
     frame(1, 5, stream, b"\x82\x86\x04\x05/wait\x01\x01a")
 }
 
@@ -215,7 +216,7 @@ const STREAMS: u32 = 900;
 fn held_by_a_stream() -> usize {
     let (mut site, address) = serve();
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    let begin = [&preface[..], &frame(4, 0, 0, b""), &waits(1)].concat();
+    let begin = [&preface[..], &frame(4, 0, 0, b""), &waiting_request(1)].concat();
     let mut connect_and_wait = || {
         #[expect(clippy::disallowed_methods, reason = "the other end is no machine")]
         let mut client = Client::connect(address).expect("the listener listens");
@@ -227,8 +228,9 @@ fn held_by_a_stream() -> usize {
         let before = send(&begin);
         // In parts: so that little memory is needed for what comes.
         let streams: Vec<u32> = (0..STREAMS).map(|number| 2 * number + 3).collect();
-        let parts =
-            streams.chunks(50).map(|part| part.iter().flat_map(|own| waits(*own)).collect());
+        let parts = streams
+            .chunks(50)
+            .map(|part| part.iter().flat_map(|own| waiting_request(*own)).collect());
         let after = parts.map(|part: Vec<u8>| send(&part)).last().expect("there are streams");
         (client, after.saturating_sub(before) / streams.len())
     };
@@ -239,7 +241,7 @@ fn held_by_a_stream() -> usize {
 
 #[test]
 fn a_stream_whose_handler_waits_holds_half_a_kibibyte() {
-    let _alone = ALONE.lock();
+    let _serial = SERIAL.lock();
     let each = thread::scope(|scope| scope.spawn(held_by_a_stream).join()).expect("no panic");
     assert!((300..=512).contains(&each), "{each} octets");
 }
@@ -281,7 +283,7 @@ fn held_by_an_idle_connection() -> usize {
 
 #[test]
 fn an_idle_http2_connection_holds_no_fields() {
-    let _alone = ALONE.lock();
+    let _serial = SERIAL.lock();
     let each =
         thread::scope(|scope| scope.spawn(held_by_an_idle_connection).join()).expect("no panic");
     // With the memory of what it has read and written it is 816.

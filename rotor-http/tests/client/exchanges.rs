@@ -6,26 +6,26 @@ use std::time::Duration;
 use rotor_http::Limits;
 use rotor_http::client::RecvMode;
 
-use crate::probe::{OnWakeup, Probe, Sends, seconds};
-use crate::script::{Probed, connection, is_reusable, outcome};
+use crate::probe::{BodyPlan, OnWakeup, Probe, seconds};
+use crate::script::{ProbeDriver, connection, is_reusable, outcome};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
-fn one(probe: Probe) -> Probed {
+fn connection_with(probe: Probe) -> ProbeDriver {
     connection(Limits::new(), [probe])
 }
 
-fn events(driver: &Probed) -> Vec<&str> {
+fn events(driver: &ProbeDriver) -> Vec<&str> {
     driver.context().events.iter().map(String::as_str).collect()
 }
 
-fn sent(driver: &Probed) -> String {
+fn sent(driver: &ProbeDriver) -> String {
     String::from_utf8(driver.take_received()).expect("ASCII")
 }
 
 #[test]
 fn a_request_is_written_and_its_response_is_delivered() {
-    let mut driver = one(Probe::get("/a"));
+    let mut driver = connection_with(Probe::get("/a"));
     assert_eq!(sent(&driver), "GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
     assert_eq!(outcome(&mut driver), None);
     driver.send(OK);
@@ -36,11 +36,11 @@ fn a_request_is_written_and_its_response_is_delivered() {
 
 #[test]
 fn request_bodies_of_known_and_unknown_length_are_sent() {
-    let mut driver = one(Probe::post(Sends::Whole("hello")));
+    let mut driver = connection_with(Probe::post(BodyPlan::Whole("hello")));
     assert_eq!(sent(&driver), "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello");
     driver.send(OK);
     assert!(is_reusable(&mut driver));
-    let mut driver = one(Probe::post(Sends::Chunked("abcd")));
+    let mut driver = connection_with(Probe::post(BodyPlan::Chunked("abcd")));
     let expected = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n\
                     2\r\nab\r\n2\r\ncd\r\n0\r\nX-Sum: 1\r\n\r\n";
     assert_eq!(sent(&driver), expected);
@@ -51,14 +51,14 @@ fn request_bodies_of_known_and_unknown_length_are_sent() {
 
 #[test]
 fn a_request_aborted_after_its_head_may_have_been_processed() {
-    let mut driver = one(Probe::post(Sends::LaterTooLong("ab")));
+    let mut driver = connection_with(Probe::post(BodyPlan::LaterTooLong("ab")));
     driver.context_mut().on_wakeup = Some(OnWakeup::WriteRest);
     driver.wakeup();
     assert!(sent(&driver).ends_with("Content-Length: 1\r\n\r\n"));
     assert_eq!(outcome(&mut driver).as_deref(), Some("Caller: Unfinished(BodyTooLong(1))"));
     assert!(!is_reusable(&mut driver));
     // In the call in which its head is written, nothing of it leaves.
-    let mut driver = one(Probe::post(Sends::TooLong("ab")));
+    let mut driver = connection_with(Probe::post(BodyPlan::TooLong("ab")));
     assert_eq!(sent(&driver), "");
     assert_eq!(outcome(&mut driver).as_deref(), Some("Caller: Request(BodyTooLong(1))"));
 }
@@ -68,7 +68,7 @@ fn malformed_request_lines_are_refused_and_nothing_is_sent() {
     for (method, target) in
         [("GET", "/ HTTP/1.1\r\nX: y"), ("G T", "/"), ("GET", "nowhere"), ("GET", "/\u{e9}")]
     {
-        let mut driver = one(Probe::new(method, target));
+        let mut driver = connection_with(Probe::new(method, target));
         assert_eq!(
             outcome(&mut driver).as_deref(),
             Some("Caller: Request(StartLine)"),
@@ -85,7 +85,7 @@ fn a_large_body_is_sent_as_the_server_reads_with_bounded_memory() {
     let high = 64 << 10;
     let mut driver = connection(Limits::new(), []);
     driver.limit_room(10_000);
-    driver.context_mut().plans.push_back(Probe::post(Sends::Much(OCTETS)));
+    driver.context_mut().plans.push_back(Probe::post(BodyPlan::Much(OCTETS)));
     driver.context().notifier.as_ref().expect("it is idle").wakeup();
     driver.settle();
     let mut received = 0;
@@ -105,7 +105,7 @@ fn a_server_that_reads_nothing_times_out() {
     let limits = Limits::new().response_grace(seconds(10));
     let mut driver = connection(limits, []);
     driver.limit_room(1_000);
-    driver.context_mut().plans.push_back(Probe::post(Sends::Much(1 << 20)));
+    driver.context_mut().plans.push_back(Probe::post(BodyPlan::Much(1 << 20)));
     driver.context().notifier.as_ref().expect("it is idle").wakeup();
     driver.settle();
     driver.advance(Duration::from_millis(9_900));
@@ -117,7 +117,7 @@ fn a_server_that_reads_nothing_times_out() {
 
 #[test]
 fn a_held_body_stays_unread_in_the_socket() {
-    let mut driver = one(Probe { holds: true, ..Probe::get("/").progressive() });
+    let mut driver = connection_with(Probe { holds: true, ..Probe::get("/").progressive() });
     driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\nabc");
     driver.send(&vec![b'x'; 200_000]);
     let unread = driver.unread_len();
@@ -140,7 +140,7 @@ fn a_held_body_stays_unread_in_the_socket() {
 
 #[test]
 fn body_blocks_arrive_without_their_chunk_framing() {
-    let mut driver = one(Probe { mode: RecvMode::Blocks, ..Probe::get("/") });
+    let mut driver = connection_with(Probe { mode: RecvMode::Blocks, ..Probe::get("/") });
     driver.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
     driver.send(b"2;x=y\r\nde\r\n1\r\nf\r\n0\r\nX-Sum: 6\r\n\r\n");
     let pieces =
@@ -152,7 +152,7 @@ fn body_blocks_arrive_without_their_chunk_framing() {
 
 #[test]
 fn rule_59_an_early_response_is_accepted_and_the_connection_not_reused() {
-    let mut driver = one(Probe::post(Sends::Later("late")));
+    let mut driver = connection_with(Probe::post(BodyPlan::Later("late")));
     driver.send(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno");
     assert_eq!(outcome(&mut driver).as_deref(), Some("413 no"));
     assert!(!is_reusable(&mut driver));
@@ -160,7 +160,7 @@ fn rule_59_an_early_response_is_accepted_and_the_connection_not_reused() {
 
 #[test]
 fn a_response_may_begin_before_its_request_is_complete() {
-    let mut driver = one(Probe::post(Sends::Later("late")).progressive());
+    let mut driver = connection_with(Probe::post(BodyPlan::Later("late")).progressive());
     driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab");
     driver.context_mut().on_wakeup = Some(OnWakeup::WriteRest);
     driver.wakeup();
@@ -174,7 +174,7 @@ fn a_response_may_begin_before_its_request_is_complete() {
 fn a_response_is_read_though_the_server_stops_reading_the_request() {
     let mut driver = connection(Limits::new(), []);
     driver.limit_room(1_000);
-    driver.context_mut().plans.push_back(Probe::post(Sends::Much(1 << 20)));
+    driver.context_mut().plans.push_back(Probe::post(BodyPlan::Much(1 << 20)));
     driver.context().notifier.as_ref().expect("it is idle").wakeup();
     driver.settle();
     driver.send(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno");
@@ -188,7 +188,7 @@ fn a_response_is_read_though_the_server_stops_reading_the_request() {
 fn a_response_before_a_failed_write_is_still_read() {
     let mut driver = connection(Limits::new(), []);
     driver.limit_room(1_000);
-    driver.context_mut().plans.push_back(Probe::post(Sends::Much(1 << 20)));
+    driver.context_mut().plans.push_back(Probe::post(BodyPlan::Much(1 << 20)));
     driver.context().notifier.as_ref().expect("it is idle").wakeup();
     driver.settle();
     driver.fail_writes(std::io::ErrorKind::BrokenPipe);
@@ -199,7 +199,7 @@ fn a_response_before_a_failed_write_is_still_read() {
 #[test]
 fn an_expect_continue_body_waits_for_100_or_for_its_timeout() {
     let limits = || Limits::new().continue_timeout(seconds(1));
-    let mut driver = connection(limits(), [Probe::post(Sends::Expected("body"))]);
+    let mut driver = connection(limits(), [Probe::post(BodyPlan::Expected("body"))]);
     let head = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n";
     assert_eq!(sent(&driver), head);
     driver.send(b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -208,7 +208,7 @@ fn an_expect_continue_body_waits_for_100_or_for_its_timeout() {
     assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
     assert!(is_reusable(&mut driver));
 
-    let mut driver = connection(limits(), [Probe::post(Sends::Expected("body"))]);
+    let mut driver = connection(limits(), [Probe::post(BodyPlan::Expected("body"))]);
     driver.advance(Duration::from_millis(999));
     assert_eq!(sent(&driver), head);
     driver.advance(Duration::from_millis(2));
@@ -225,7 +225,7 @@ fn an_expect_continue_body_waits_for_100_or_for_its_timeout() {
 
 #[test]
 fn a_final_response_instead_of_100_withholds_the_body() {
-    let mut driver = one(Probe::post(Sends::Expected("body")));
+    let mut driver = connection_with(Probe::post(BodyPlan::Expected("body")));
     let _head = driver.take_received();
     driver.send(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\n");
     driver.advance(seconds(2));
@@ -238,7 +238,7 @@ fn a_final_response_instead_of_100_withholds_the_body() {
 
 #[test]
 fn interim_responses_are_reported_to_the_handler() {
-    let mut driver = one(Probe::get("/"));
+    let mut driver = connection_with(Probe::get("/"));
     driver.send(b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n");
     driver.send(OK);
     assert_eq!(events(&driver)[1..3], ["/ interim 103", "/ interim 102"]);
@@ -248,7 +248,7 @@ fn interim_responses_are_reported_to_the_handler() {
 #[test]
 fn a_head_only_handler_keeps_the_connection_if_the_body_has_arrived() {
     for (body, is_kept) in [("", false), ("h", false), ("hi", true), ("hix", false)] {
-        let mut driver = one(Probe { is_brief: true, ..Probe::get("/") });
+        let mut driver = connection_with(Probe { is_head_only: true, ..Probe::get("/") });
         driver.send(format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{body}").as_bytes());
         assert_eq!(outcome(&mut driver).as_deref(), Some("200"));
         assert_eq!(is_reusable(&mut driver), is_kept, "{body}");
@@ -259,7 +259,7 @@ fn a_head_only_handler_keeps_the_connection_if_the_body_has_arrived() {
 fn a_switched_connection_speaks_the_upgraded_protocol() {
     let switch =
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: shout\r\nConnection: upgrade\r\n\r\nab";
-    let mut driver = one(Probe { upgrade: Some("shout"), ..Probe::get("/") });
+    let mut driver = connection_with(Probe { upgrade: Some("shout"), ..Probe::get("/") });
     assert_eq!(
         sent(&driver),
         "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: shout\r\nConnection: upgrade\r\n\r\n"
@@ -271,20 +271,21 @@ fn a_switched_connection_speaks_the_upgraded_protocol() {
     driver.end();
     assert_eq!(events(&driver).last(), Some(&"shouted"));
 
-    let mut driver = one(Probe { upgrade: Some("shout"), ..Probe::get("/") });
+    let mut driver = connection_with(Probe { upgrade: Some("shout"), ..Probe::get("/") });
     driver.send(OK);
     assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"), "a server need not switch");
     assert!(is_reusable(&mut driver));
 
     // RFC 9110 §7.8: what is left of the request would be read as the other protocol.
-    let mut driver = one(Probe { upgrade: Some("shout"), ..Probe::post(Sends::Later("x")) });
+    let mut driver =
+        connection_with(Probe { upgrade: Some("shout"), ..Probe::post(BodyPlan::Later("x")) });
     driver.send(switch);
     assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: Head(UnexpectedSwitch)"));
 }
 
 #[test]
 fn an_upgraded_protocol_started_in_a_drain_is_notified_of_it() {
-    let mut driver = one(Probe { upgrade: Some("shout"), ..Probe::get("/") });
+    let mut driver = connection_with(Probe { upgrade: Some("shout"), ..Probe::get("/") });
     driver.drain(seconds(30));
     driver.send(b"HTTP/1.1 101 S\r\nUpgrade: shout\r\nConnection: upgrade\r\n\r\nab");
     assert_eq!(outcome(&mut driver).as_deref(), Some("switched"));
@@ -294,7 +295,7 @@ fn an_upgraded_protocol_started_in_a_drain_is_notified_of_it() {
 
 #[test]
 fn an_upgraded_protocol_has_its_own_limits() {
-    let mut driver = one(Probe::new("CONNECT", "h:443"));
+    let mut driver = connection_with(Probe::new("CONNECT", "h:443"));
     driver.send(b"HTTP/1.1 200 OK\r\n\r\n?");
     assert_eq!(events(&driver).last(), Some(&"not within 100"));
 }
@@ -316,33 +317,34 @@ fn an_upgraded_protocol_without_limits_stops_reading_at_high_water() {
 
 #[test]
 fn connect_opens_a_tunnel_only_on_success() {
-    let mut driver = one(Probe::new("CONNECT", "h:443"));
+    let mut driver = connection_with(Probe::new("CONNECT", "h:443"));
     driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");
     assert_eq!(outcome(&mut driver).as_deref(), Some("switched"));
     assert!(sent(&driver).ends_with("AB"));
-    let mut driver = one(Probe::new("CONNECT", "h:443"));
+    let mut driver = connection_with(Probe::new("CONNECT", "h:443"));
     driver.send(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
     assert_eq!(outcome(&mut driver).as_deref(), Some("403 no"));
 }
 
 #[test]
 fn deadlines_of_handler_request_and_response_are_enforced() {
-    let mut driver = one(Probe { timeout: Some(seconds(5)), ..Probe::get("/") });
+    let mut driver = connection_with(Probe { timeout: Some(seconds(5)), ..Probe::get("/") });
     driver.advance(seconds(5));
     assert_eq!(outcome(&mut driver).as_deref(), Some("timed out"));
     assert!(!is_reusable(&mut driver));
 
     // One that says nothing of its own fails as if its request were late, wherever that is.
-    for (begins_late, expected) in
+    for (defers_write, expected) in
         [(false, "Here: Deadline(Writing)"), (true, "Here: Deadline(Waiting)")]
     {
         let timeout = Some(seconds(5));
-        let mut driver = one(Probe { timeout, begins_late, ..Probe::post(Sends::Later("x")) });
+        let mut driver =
+            connection_with(Probe { timeout, defers_write, ..Probe::post(BodyPlan::Later("x")) });
         driver.advance(seconds(5));
         assert_eq!(outcome(&mut driver).as_deref(), Some(expected));
     }
 
-    let mut driver = one(Probe { deadline: seconds(7), ..Probe::get("/") });
+    let mut driver = connection_with(Probe { deadline: seconds(7), ..Probe::get("/") });
     driver.advance(Duration::from_millis(6_990));
     driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
     assert_eq!(outcome(&mut driver), None);
@@ -355,7 +357,7 @@ fn deadlines_of_handler_request_and_response_are_enforced() {
     driver.advance(Duration::from_millis(1_100));
     assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: ResponseTimeout"), "103 buys no time");
 
-    let plan = Probe::post(Sends::Later("x"));
+    let plan = Probe::post(BodyPlan::Later("x"));
     let mut driver = connection(Limits::new().response_timeout(seconds(3)), [plan]);
     driver.advance(seconds(10));
     assert_eq!(
@@ -419,14 +421,14 @@ fn a_handler_panic_fails_its_request_and_closes_its_connection() {
         ("head", "Caller: Panicked"),
         ("body", "Caller: Panicked"),
     ] {
-        let mut driver = one(Probe { panics_in, ..Probe::get("/") });
+        let mut driver = connection_with(Probe { panics_in, ..Probe::get("/") });
         driver.send(OK);
         assert_eq!(outcome(&mut driver).as_deref(), Some(expected), "{panics_in}");
     }
-    let mut driver = one(Probe { panics_in: "bad", ..Probe::get("/") });
+    let mut driver = connection_with(Probe { panics_in: "bad", ..Probe::get("/") });
     driver.end();
     assert_eq!(outcome(&mut driver).as_deref(), Some("Caller: Panicked"), "bad_response");
-    let mut driver = one(Probe::get("/"));
+    let mut driver = connection_with(Probe::get("/"));
     driver.context_mut().on_wakeup = Some(OnWakeup::Panic);
     driver.wakeup();
     assert_eq!(outcome(&mut driver).as_deref(), Some("Caller: Panicked"));
@@ -435,7 +437,7 @@ fn a_handler_panic_fails_its_request_and_closes_its_connection() {
 
 #[test]
 fn a_cancelled_request_closes_its_connection() {
-    let mut driver = one(Probe::get("/"));
+    let mut driver = connection_with(Probe::get("/"));
     driver.context_mut().futures.clear();
     driver.settle();
     assert!(driver.is_ended() && !events(&driver).contains(&"/ bad"));
@@ -444,10 +446,10 @@ fn a_cancelled_request_closes_its_connection() {
 #[test]
 fn a_request_cancelled_within_a_body_closes_its_connection() {
     for (probe, answered) in [
-        (Probe::post(Sends::Later("late")), &b""[..]),
+        (Probe::post(BodyPlan::Later("late")), &b""[..]),
         (Probe::get("/").progressive(), b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello"),
     ] {
-        let mut driver = one(probe);
+        let mut driver = connection_with(probe);
         driver.send(answered);
         assert!(!driver.is_ended());
         driver.context_mut().futures.clear();
@@ -458,7 +460,7 @@ fn a_request_cancelled_within_a_body_closes_its_connection() {
 
 #[test]
 fn a_drain_lets_a_request_in_flight_finish() {
-    let mut driver = one(Probe::get("/"));
+    let mut driver = connection_with(Probe::get("/"));
     driver.drain(seconds(100));
     assert!(driver.is_alive());
     driver.send(OK);

@@ -5,13 +5,13 @@ use rotor_http::client::RecvMode;
 
 use crate::probe::Probe;
 use crate::script::{connection, is_reusable, outcome};
-use crate::transcripts::{Left, Row, Then, limits, rows};
-use Left::*;
-use Then::*;
+use crate::transcripts::{ConnectionAfter, NextAction, Row, limits, rows};
+use ConnectionAfter::*;
+use NextAction::*;
 
 /// Sends the transcript in pieces of this size; answers what became of the request, and the
 /// connection.
-fn run_cut(row: &Row, piece: usize, mode: RecvMode) -> (Option<String>, Left) {
+fn run_split(row: &Row, piece: usize, mode: RecvMode) -> (Option<String>, ConnectionAfter) {
     run(row, row.sends.chunks(piece.max(1)), mode)
 }
 
@@ -20,7 +20,7 @@ pub(crate) fn run<'a>(
     row: &Row,
     pieces: impl IntoIterator<Item = &'a [u8]>,
     mode: RecvMode,
-) -> (Option<String>, Left) {
+) -> (Option<String>, ConnectionAfter) {
     let probe = Probe { method: row.method, mode, ..Probe::get("/") };
     let mut driver = connection(limits(), [probe]);
     assert!(!driver.take_received().is_empty(), "the request goes first");
@@ -48,7 +48,7 @@ fn each_misbehaviour_fails_its_own_exchange_and_names_the_fault() {
     let rows = rows();
     assert!(rows.len() >= 40, "{}", rows.len());
     for row in &rows {
-        let (outcome, left) = run_cut(row, usize::MAX, RecvMode::Buffered(10_000));
+        let (outcome, left) = run_split(row, usize::MAX, RecvMode::Buffered(10_000));
         assert_eq!(outcome.as_deref(), Some(row.expected), "{}", row.name);
         assert_eq!(left, row.left, "{}", row.name);
     }
@@ -57,9 +57,9 @@ fn each_misbehaviour_fails_its_own_exchange_and_names_the_fault() {
 #[test]
 fn a_transcript_has_the_same_outcome_however_it_is_split() {
     for row in rows() {
-        let whole = run_cut(&row, usize::MAX, RecvMode::Buffered(10_000));
+        let whole = run_split(&row, usize::MAX, RecvMode::Buffered(10_000));
         for piece in [1, 2, 3, 7] {
-            let cut = run_cut(&row, piece, RecvMode::Buffered(10_000));
+            let cut = run_split(&row, piece, RecvMode::Buffered(10_000));
             assert_eq!(cut.0, whole.0, "{} in pieces of {piece}", row.name);
             // What comes after the answer may come when the connection has been handed on already;
             // then it ends it.
@@ -75,7 +75,7 @@ fn a_streaming_handler_sees_the_same_and_no_end_of_a_truncated_body() {
             .into_iter()
             .flat_map(|piece| [(piece, RecvMode::Progressive(2)), (piece, RecvMode::Blocks)])
         {
-            let (outcome, left) = run_cut(&row, piece, mode);
+            let (outcome, left) = run_split(&row, piece, mode);
             let has_no_limit = row.expected == "Peer: Body(TooLarge)";
             if has_no_limit {
                 continue;

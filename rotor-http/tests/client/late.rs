@@ -4,12 +4,12 @@ use rotor_http::Limits;
 use rotor_http::client::ClientConfig;
 
 use crate::http2::server::{Server, http2, page};
-use crate::probe::{Probe, Sends, seconds};
+use crate::probe::{BodyPlan, Probe, seconds};
 use crate::script::{connection, outcome};
 
 #[test]
 fn a_missed_deadline_reports_which_side_was_waited_for() {
-    let late = |limits: Limits, room: usize, sends: Sends, answer: &[u8]| {
+    let late = |limits: Limits, room: usize, sends: BodyPlan, answer: &[u8]| {
         let probe = Probe { deadline: seconds(7), ..Probe::post(sends) };
         let mut driver = connection(limits, []);
         driver.limit_room(room);
@@ -26,26 +26,26 @@ fn a_missed_deadline_reports_which_side_was_waited_for() {
     let (all, some): (usize, usize) = (1 << 20, 100);
     for (limits, room, sends, answer, expected) in [
         // The body is slow to come, and then it is not.
-        (patient(), all, Sends::Later("x"), &b""[..], "Here: Deadline(Writing)"),
-        (patient(), all, Sends::Whole("x"), b"", "Peer: Deadline(Receiving)"),
+        (patient(), all, BodyPlan::Later("x"), &b""[..], "Here: Deadline(Writing)"),
+        (patient(), all, BodyPlan::Whole("x"), b"", "Peer: Deadline(Receiving)"),
         // What was written is not taken.
-        (patient(), some, Sends::Much(1 << 20), b"", "Peer: Deadline(Sending)"),
-        (patient(), 0, Sends::Later("x"), b"", "Peer: Deadline(Sending)"),
+        (patient(), some, BodyPlan::Much(1 << 20), b"", "Peer: Deadline(Sending)"),
+        (patient(), 0, BodyPlan::Later("x"), b"", "Peer: Deadline(Sending)"),
         // The server is asked first.
-        (patient(), all, Sends::Expected("x"), b"", "Peer: Deadline(Sending)"),
-        (impatient(), all, Sends::Expected("x"), b"", "Peer: Deadline(Receiving)"),
+        (patient(), all, BodyPlan::Expected("x"), b"", "Peer: Deadline(Sending)"),
+        (impatient(), all, BodyPlan::Expected("x"), b"", "Peer: Deadline(Receiving)"),
         // It answers before it has all, and either may wait for the other.
         (
             patient(),
             all,
-            Sends::Later("x"),
+            BodyPlan::Later("x"),
             b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
             "Peer: Deadline(Sending)",
         ),
         (
             patient(),
             all,
-            Sends::Later("x"),
+            BodyPlan::Later("x"),
             b"HTTP/1.1 103 Early Hints\r\n\r\n",
             "Here: Deadline(Writing)",
         ),
@@ -57,7 +57,7 @@ fn a_missed_deadline_reports_which_side_was_waited_for() {
 
 #[test]
 fn a_missed_deadline_on_an_http2_stream_reports_the_side_too() {
-    let late = |window: u32, sends: Sends| {
+    let late = |window: u32, sends: BodyPlan| {
         let plan = Probe { deadline: seconds(5), ..Probe::post(sends) };
         let config = ClientConfig::new().http2(http2());
         let mut server = Server::of(config, &[(4, window)], [Probe::get("/first"), plan]);
@@ -66,10 +66,10 @@ fn a_missed_deadline_on_an_http2_stream_reports_the_side_too() {
         server.outcome(1)
     };
     for (window, sends, expected) in [
-        (1_000, Sends::Later("x"), "Here: Deadline(Writing)"),
-        (1_000, Sends::Whole("x"), "Peer: Deadline(Receiving)"),
-        (1_000, Sends::Much(3_000), "Peer: Deadline(Sending)"),
-        (0, Sends::Whole("x"), "Peer: Deadline(Sending)"),
+        (1_000, BodyPlan::Later("x"), "Here: Deadline(Writing)"),
+        (1_000, BodyPlan::Whole("x"), "Peer: Deadline(Receiving)"),
+        (1_000, BodyPlan::Much(3_000), "Peer: Deadline(Sending)"),
+        (0, BodyPlan::Whole("x"), "Peer: Deadline(Sending)"),
     ] {
         assert_eq!(late(window, sends.clone()), expected, "{sends:?}, a window of {window}");
     }

@@ -27,4 +27,4 @@ mod shout;
 mod suites;
 mod totals;
 mod transcripts;
-mod unasked;
+mod unsolicited;

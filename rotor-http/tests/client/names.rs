@@ -15,14 +15,14 @@ use rotor_stream::{
 };
 
 #[derive(Default)]
-struct Named {
+struct NamesContext {
     addresses: Option<AddressService>,
     asked: Vec<String>,
     outcomes: Vec<String>,
     faults: Vec<Fault>,
 }
 
-impl HasResolver for Named {
+impl HasResolver for NamesContext {
     fn addresses(&self) -> &AddressService {
         self.addresses.as_ref().expect("it is made first")
     }
@@ -32,19 +32,19 @@ impl HasResolver for Named {
 struct Resolver(Calls<HostName, ResolveResult>);
 
 /// An error as programs show it.
-fn with_causes(error: &dyn Error) -> String {
+fn error_chain(error: &dyn Error) -> String {
     error
         .source()
-        .map_or_else(|| error.to_string(), |cause| format!("{error}: {}", with_causes(cause)))
+        .map_or_else(|| error.to_string(), |cause| format!("{error}: {}", error_chain(cause)))
 }
 
-struct Asker(Option<Future<ClientResult<Fetch<Named>>>>);
+struct Requester(Option<Future<ClientResult<Fetch<NamesContext>>>>);
 
 impl Machine for Resolver {
-    type Context = Named;
+    type Context = NamesContext;
     type Seed = Infallible;
 
-    fn wakeup(mut self, scope: &mut Scope<'_, Named>) -> Response<Self, Infallible> {
+    fn wakeup(mut self, scope: &mut Scope<'_, NamesContext>) -> Response<Self, Infallible> {
         while let Some(call) = self.0.receive() {
             let name = call.request().to_string();
             let answer: ResolveResult = match name.as_str() {
@@ -59,18 +59,18 @@ impl Machine for Resolver {
     }
 }
 
-impl Machine for Asker {
-    type Context = Named;
+impl Machine for Requester {
+    type Context = NamesContext;
     type Seed = Infallible;
 
-    fn wakeup(self, scope: &mut Scope<'_, Named>) -> Response<Self, Infallible> {
+    fn wakeup(self, scope: &mut Scope<'_, NamesContext>) -> Response<Self, Infallible> {
         match self.0.map(Future::take) {
-            Some(Outcome::Pending(future)) => return Response::keep(Asker(Some(future))),
+            Some(Outcome::Pending(future)) => return Response::keep(Requester(Some(future))),
             Some(Outcome::Value(Ok(fetched))) => scope.outcomes.push(fetched.status.to_string()),
             Some(Outcome::Value(Err(error))) => {
                 scope.faults.push(error.fault());
                 assert!(!error.may_have_been_processed());
-                scope.outcomes.push(with_causes(&error));
+                scope.outcomes.push(error_chain(&error));
             }
             Some(Outcome::Lost(lost)) => scope.outcomes.push(lost.to_string()),
             None => {}
@@ -80,24 +80,24 @@ impl Machine for Asker {
 }
 
 rotor_compose! {
-    enum Machines <Named> {
-        Pool(PoolMachine<Fetch<Named>, ByName<Scripted<false>>>),
+    enum Machines <NamesContext> {
+        Pool(PoolMachine<Fetch<NamesContext>, ByName<Scripted<false>>>),
         Resolver(Resolver),
-        Asker(Asker),
+        Requester(Requester),
     }
 }
 
-fn ask(test: &mut TestLoop<Machines>, pool: &Pool<Fetch<Named>, Host>, name: &'static str) {
+fn ask(test: &mut TestLoop<Machines>, pool: &Pool<Fetch<NamesContext>, Host>, name: &'static str) {
     test.add(|scope| {
         let asked = pool.ask(Host::new(name, 80), Fetch::get("/").host(name), scope);
-        Response::ok(Machines::Asker(Asker(Some(asked.expect("there is room")))))
+        Response::ok(Machines::Requester(Requester(Some(asked.expect("there is room")))))
     });
     test.settle();
 }
 
 #[test]
 fn a_name_is_resolved_once_per_connection_and_fails_without_address() {
-    let mut test = TestLoop::<Machines>::new(Named::default());
+    let mut test = TestLoop::<Machines>::new(NamesContext::default());
     test.world().target(([10, 0, 0, 1], 80).into(), Target::Accepts);
     let (mut addresses, mut pool) = (None, None);
     test.add(|scope| {
@@ -122,7 +122,7 @@ fn a_name_is_resolved_once_per_connection_and_fails_without_address() {
     }
     ask(&mut test, &pool, "unknown");
     ask(&mut test, &pool, "one too many");
-    let Named { asked, outcomes, faults, .. } = test.context();
+    let NamesContext { asked, outcomes, faults, .. } = test.context();
     assert_eq!(*asked, ["known", "unknown", "one too many"]);
     let there_is_none = "could not connect to the server: cannot resolve: no such host: ";
     assert!(outcomes[2].starts_with(there_is_none), "{outcomes:?}");
@@ -137,19 +137,19 @@ fn a_name_is_resolved_once_per_connection_and_fails_without_address() {
 
 /// A server, and the protocols that connections to it offer.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Offers(Vec<&'static [u8]>);
+struct OfferingServer(Vec<&'static [u8]>);
 
-impl Destination<Scripted<false>, Named> for Offers {
+impl Destination<Scripted<false>, NamesContext> for OfferingServer {
     fn may_agree_on(&self, protocol: &[u8]) -> bool {
         self.0.contains(&protocol)
     }
 
-    fn without(self, protocol: &[u8]) -> Option<Offers> {
+    fn without(self, protocol: &[u8]) -> Option<OfferingServer> {
         let left: Vec<_> = self.0.iter().copied().filter(|own| *own != protocol).collect();
-        (left.len() < self.0.len() && !left.is_empty()).then_some(Offers(left))
+        (left.len() < self.0.len() && !left.is_empty()).then_some(OfferingServer(left))
     }
 
-    fn resolve(&self, _: &Scope<'_, Named>) -> Resolution<SocketAddr> {
+    fn resolve(&self, _: &Scope<'_, NamesContext>) -> Resolution<SocketAddr> {
         Resolution::Known(([10, 0, 0, 1], 443).into())
     }
 }
@@ -157,14 +157,14 @@ impl Destination<Scripted<false>, Named> for Offers {
 /// Else a pool would make a connection for each request that waits, and would have no way by HTTP/1.1.
 #[test]
 fn a_pool_by_name_knows_which_protocols_its_servers_may_use() {
-    type Connects = ByName<Scripted<false>, Offers>;
-    let http1 = || Offers(vec![b"http/1.1"]);
+    type Connects = ByName<Scripted<false>, OfferingServer>;
+    let http1 = || OfferingServer(vec![b"http/1.1"]);
     for (server, may_multiplex, without) in [
-        (Offers(vec![b"h2", b"http/1.1"]), true, Some(http1())),
+        (OfferingServer(vec![b"h2", b"http/1.1"]), true, Some(http1())),
         (http1(), false, None),
-        (Offers(vec![b"h2"]), true, None),
+        (OfferingServer(vec![b"h2"]), true, None),
     ] {
-        assert_eq!(<Connects as Connector<Named>>::may_multiplex(&server), may_multiplex);
-        assert_eq!(<Connects as Connector<Named>>::without_http2(&server), without);
+        assert_eq!(<Connects as Connector<NamesContext>>::may_multiplex(&server), may_multiplex);
+        assert_eq!(<Connects as Connector<NamesContext>>::without_http2(&server), without);
     }
 }

@@ -1,4 +1,4 @@
-//! `Probe`: a handler that does what it is told, and notes in the context what happened to it.
+//! `Probe`: a handler that follows its plan, and records its events in the context.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -11,25 +11,25 @@ use rotor_stream::Block;
 
 use crate::shout::Shout;
 
-pub(crate) type Sc<'a, 'b> = &'a mut Scope<'b, Seen>;
+pub(crate) type Sc<'a, 'b> = &'a mut Scope<'b, TestContext>;
 pub(crate) type Result = rotor_http::client::ClientResult<Probe>;
 
-/// What the machines of a test share.
+/// The context that the machines of a test share.
 #[derive(Default, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct TestContext {
     pub(crate) events: Vec<String>,
     /// Whether a job that a connection takes is an event, too.
-    pub(crate) notes_jobs: bool,
-    /// What a connection is to make, in this order.
+    pub(crate) records_jobs: bool,
+    /// The requests that a connection is to make, in this order.
     pub(crate) plans: VecDeque<Probe>,
     pub(crate) futures: VecDeque<Future<Result>>,
     /// Wakes the connection.
     pub(crate) notifier: Option<Notifier>,
     /// Wake the handlers, in the order in which they were prepared.
     pub(crate) handlers: Vec<Notifier>,
-    pub(crate) given_back: Vec<Job<Probe>>,
-    /// What was given back is taken again.
-    pub(crate) takes_back: bool,
+    pub(crate) returned_jobs: Vec<Job<Probe>>,
+    /// Returned jobs are offered again.
+    pub(crate) retakes_jobs: bool,
     /// What the handler does when it is woken.
     pub(crate) on_wakeup: Option<OnWakeup>,
 }
@@ -45,7 +45,7 @@ pub(crate) enum OnWakeup {
 
 /// How a request's body is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Sends {
+pub(crate) enum BodyPlan {
     Nothing,
     /// At once, with its length.
     Whole(&'static str),
@@ -67,12 +67,12 @@ pub(crate) enum Sends {
 pub(crate) struct Probe {
     pub(crate) method: &'static str,
     pub(crate) target: &'static str,
-    pub(crate) sends: Sends,
+    pub(crate) sends: BodyPlan,
     pub(crate) mode: RecvMode,
     /// Holds the body off after each chunk.
     pub(crate) holds: bool,
     /// Finishes at the head.
-    pub(crate) is_brief: bool,
+    pub(crate) is_head_only: bool,
     pub(crate) upgrade: Option<&'static str>,
     pub(crate) panics_in: &'static str,
     /// Whether it was asked to write its request.
@@ -81,7 +81,7 @@ pub(crate) struct Probe {
     pub(crate) deadline: Duration,
     pub(crate) asks_to_close: bool,
     /// Writes nothing before it is woken.
-    pub(crate) begins_late: bool,
+    pub(crate) defers_write: bool,
     /// Nobody waits for it.
     pub(crate) is_cancelled: bool,
     /// What it says to hold, in bytes.
@@ -96,17 +96,17 @@ impl Probe {
         Probe {
             method,
             target,
-            sends: Sends::Nothing,
+            sends: BodyPlan::Nothing,
             mode: RecvMode::Buffered(1 << 20),
             holds: false,
-            is_brief: false,
+            is_head_only: false,
             upgrade: None,
             panics_in: "",
             is_prepared: false,
             timeout: None,
             deadline: Duration::from_secs(1_000),
             asks_to_close: false,
-            begins_late: false,
+            defers_write: false,
             is_cancelled: false,
             held: 0,
             left: 0,
@@ -119,7 +119,7 @@ impl Probe {
         Probe::new("GET", target)
     }
 
-    pub(crate) fn post(sends: Sends) -> Probe {
+    pub(crate) fn post(sends: BodyPlan) -> Probe {
         Probe { sends, ..Probe::new("POST", "/") }
     }
 
@@ -137,30 +137,32 @@ impl Probe {
             request.close();
         }
         match &self.sends {
-            Sends::Nothing => {}
-            Sends::Whole(body) | Sends::Later(body) => request.add_length(body.len() as u64)?,
-            Sends::Chunked(_) => request.add_chunked()?,
-            Sends::Much(octets) => request.add_length(*octets)?,
-            Sends::TooLong(_) | Sends::LaterTooLong(_) => request.add_length(1)?,
-            Sends::Expected(body) => {
+            BodyPlan::Nothing => {}
+            BodyPlan::Whole(body) | BodyPlan::Later(body) => {
+                request.add_length(body.len() as u64)?
+            }
+            BodyPlan::Chunked(_) => request.add_chunked()?,
+            BodyPlan::Much(octets) => request.add_length(*octets)?,
+            BodyPlan::TooLong(_) | BodyPlan::LaterTooLong(_) => request.add_length(1)?,
+            BodyPlan::Expected(body) => {
                 request.expect_continue();
                 request.add_length(body.len() as u64)?;
             }
         }
         request.done_headers()?;
         match &self.sends {
-            Sends::Nothing => request.done(),
-            Sends::TooLong(body) => request.write_body(body),
-            Sends::Whole(body) => {
+            BodyPlan::Nothing => request.done(),
+            BodyPlan::TooLong(body) => request.write_body(body),
+            BodyPlan::Whole(body) => {
                 request.write_body(body)?;
                 request.done()
             }
-            Sends::Chunked(body) => request.write_body(&body[..body.len() / 2]),
-            Sends::Much(octets) => {
+            BodyPlan::Chunked(body) => request.write_body(&body[..body.len() / 2]),
+            BodyPlan::Much(octets) => {
                 self.left = *octets;
                 self.write_much(request)
             }
-            Sends::Expected(_) | Sends::Later(_) | Sends::LaterTooLong(_) => Ok(()),
+            BodyPlan::Expected(_) | BodyPlan::Later(_) | BodyPlan::LaterTooLong(_) => Ok(()),
         }
     }
 
@@ -173,13 +175,13 @@ impl Probe {
 
     fn write_rest(&mut self, request: &mut Request<'_>) -> std::result::Result<(), MessageError> {
         match &self.sends {
-            Sends::Chunked(body) => {
+            BodyPlan::Chunked(body) => {
                 request.write_body(&body[body.len() / 2..])?;
                 request.done_with_trailers(&[("X-Sum", b"1")])
             }
-            Sends::Much(_) => self.write_much(request),
-            Sends::LaterTooLong(body) => request.write_body(body),
-            Sends::Expected(body) | Sends::Later(body) => {
+            BodyPlan::Much(_) => self.write_much(request),
+            BodyPlan::LaterTooLong(body) => request.write_body(body),
+            BodyPlan::Expected(body) | BodyPlan::Later(body) => {
                 request.write_body(body)?;
                 request.done()
             }
@@ -187,7 +189,7 @@ impl Probe {
         }
     }
 
-    fn on(&self, name: &str, scope: Sc<'_, '_>) {
+    fn record(&self, name: &str, scope: Sc<'_, '_>) {
         if !self.panics_in.is_empty() && name.starts_with(self.panics_in) {
             panic!("told to");
         }
@@ -211,7 +213,7 @@ impl Probe {
 }
 
 impl Client for Probe {
-    type Context = Seen;
+    type Context = TestContext;
     type Output = String;
     type Upgrade = Shout;
 
@@ -222,12 +224,12 @@ impl Client for Probe {
     }
 
     fn prepare_request(mut self, request: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
-        self.on("prepare", scope);
+        self.record("prepare", scope);
         self.is_prepared = true;
         scope.notifier = Some(scope.notifier());
         let own = scope.notifier();
         scope.handlers.push(own);
-        if self.begins_late {
+        if self.defers_write {
             return self.wait(scope);
         }
         match self.write(request) {
@@ -237,17 +239,17 @@ impl Client for Probe {
     }
 
     fn body_wanted(mut self, request: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
-        self.on("wanted", scope);
+        self.record("wanted", scope);
         self.write_rest(request).expect("it was announced");
         Next::go_on(self).keep_deadline()
     }
 
     fn request_flushed(mut self, request: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
-        if matches!(self.sends, Sends::Later(_) | Sends::LaterTooLong(_)) {
+        if matches!(self.sends, BodyPlan::Later(_) | BodyPlan::LaterTooLong(_)) {
             return Next::go_on(self).keep_deadline();
         }
-        if !matches!(self.sends, Sends::Much(_)) {
-            self.on("flushed", scope);
+        if !matches!(self.sends, BodyPlan::Much(_)) {
+            self.record("flushed", scope);
         }
         self.write_rest(request).expect("it was announced");
         Next::go_on(self).keep_deadline()
@@ -259,7 +261,7 @@ impl Client for Probe {
         _: &mut Request<'_>,
         scope: Sc<'_, '_>,
     ) -> Next<Self> {
-        self.on(&format!("interim {}", head.status().code()), scope);
+        self.record(&format!("interim {}", head.status().code()), scope);
         Next::go_on(self).keep_deadline()
     }
 
@@ -270,11 +272,11 @@ impl Client for Probe {
         scope: Sc<'_, '_>,
     ) -> Next<Self> {
         self.status = head.status().code();
-        self.on(&format!("head {} {:?}", self.status, head.body_length()), scope);
+        self.record(&format!("head {} {:?}", self.status, head.body_length()), scope);
         if self.status == 101 || self.method == "CONNECT" && head.status().is_success() {
             return Next::upgrade(self.upgrade == Some("roar"), "switched".into());
         }
-        if self.is_brief {
+        if self.is_head_only {
             let text = self.text("");
             return Next::finished(text);
         }
@@ -288,7 +290,7 @@ impl Client for Probe {
         _: &mut Request<'_>,
         scope: Sc<'_, '_>,
     ) -> Next<Self> {
-        self.on("body", scope);
+        self.record("body", scope);
         self.body = body.to_owned();
         Next::finished(self.text(""))
     }
@@ -300,7 +302,7 @@ impl Client for Probe {
         scope: Sc<'_, '_>,
     ) -> Next<Self> {
         if chunk.len() < 50 {
-            self.on(&format!("chunk {}", String::from_utf8_lossy(chunk)), scope);
+            self.record(&format!("chunk {}", String::from_utf8_lossy(chunk)), scope);
         }
         self.body.extend_from_slice(chunk);
         if self.holds {
@@ -316,7 +318,7 @@ impl Client for Probe {
         request: &mut Request<'_>,
         scope: Sc<'_, '_>,
     ) -> Next<Self> {
-        self.on(&format!("block {}", block.len()), scope);
+        self.record(&format!("block {}", block.len()), scope);
         self.response_chunk(&block, request, scope)
     }
 
@@ -326,7 +328,7 @@ impl Client for Probe {
         _: &mut Request<'_>,
         scope: Sc<'_, '_>,
     ) -> Next<Self> {
-        self.on("end", scope);
+        self.record("end", scope);
         let mut text = String::new();
         for field in trailers.iter() {
             write!(text, " {}={}", field.name, String::from_utf8_lossy(field.value))
@@ -336,13 +338,13 @@ impl Client for Probe {
     }
 
     fn bad_response(self, error: ClientError, scope: Sc<'_, '_>) -> Result {
-        self.on("bad", scope);
+        self.record("bad", scope);
         Err(error)
     }
 
     fn timeout(self, _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
-        self.on("timeout", scope);
-        if let Sends::Later(_) = self.sends {
+        self.record("timeout", scope);
+        if let BodyPlan::Later(_) = self.sends {
             // As the default does.
             return Next::error(ClientError::Deadline(Stage::Receiving));
         }
@@ -370,7 +372,7 @@ impl Client for Probe {
 }
 
 /// The same, of a loop's context.
-pub(crate) fn outcome_of(seen: &mut Seen) -> Option<String> {
+pub(crate) fn outcome_of(seen: &mut TestContext) -> Option<String> {
     let future = seen.futures.pop_front()?;
     match future.take() {
         Outcome::Pending(future) => {

@@ -10,13 +10,15 @@ use rotor_http::client::{ClientConfig, Connection, ConnectionSeed};
 use rotor_stream::testing::{Peer, Scripted, TestLoop, pair};
 use rotor_stream::{Stream, StreamConfig};
 
-use crate::probe::{OnWakeup, Probe, Sc, Seen, Sends, outcome_of, seconds};
-use crate::script::{Probed, Script, connection, connection_of, is_reusable, outcome};
+use crate::probe::{BodyPlan, OnWakeup, Probe, Sc, TestContext, outcome_of, seconds};
+use crate::script::{
+    ProbeDriver, ScriptedSource, connection, connection_with_config, is_reusable, outcome,
+};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
 /// A connection that has served one request and has begun another.
-fn second(probe: Probe) -> Probed {
+fn second_request(probe: Probe) -> ProbeDriver {
     let mut driver = connection(Limits::new(), [Probe::get("/first")]);
     driver.context_mut().plans.push_back(probe);
     driver.send(OK);
@@ -91,26 +93,26 @@ fn rule_57_bytes_received_before_a_request_do_not_answer_it() {
 
 #[test]
 fn rule_57_bytes_received_before_a_deferred_write_do_not_answer_it() {
-    let late = || Probe { begins_late: true, ..Probe::get("/late") };
-    let write = |driver: &mut Probed| {
+    let late = || Probe { defers_write: true, ..Probe::get("/late") };
+    let write = |driver: &mut ProbeDriver| {
         driver.context_mut().on_wakeup = Some(OnWakeup::Write);
         let notifier = driver.context().handlers.last().cloned();
         notifier.expect("it was prepared").wakeup();
         driver.settle();
     };
     for stray in [OK, b"x", b"\r\n"] {
-        let mut driver = second(late());
+        let mut driver = second_request(late());
         driver.take_received();
         driver.send(stray);
         assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: Unsent(Closed)"));
         assert_eq!(driver.take_received(), b"");
         assert!(driver.is_ended());
     }
-    let mut driver = second(late());
+    let mut driver = second_request(late());
     driver.take_received();
     driver.end();
     assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: Unsent(Closed)"));
-    let mut driver = second(late());
+    let mut driver = second_request(late());
     driver.take_received();
     write(&mut driver);
     assert_eq!(driver.take_received(), b"GET /late HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -137,15 +139,15 @@ fn rule_57_content_of_an_interim_response_does_not_answer_a_request() {
 #[test]
 fn rule_57_bytes_without_a_readiness_event_do_not_answer_a_request() {
     // Just before the read that the connection makes for it; so no event comes before.
-    type Happens = fn(&Peer);
-    let unseen: [(&str, Happens); 4] = [
+    type PeerAction = fn(&Peer);
+    let unseen: [(&str, PeerAction); 4] = [
         ("an answer", |peer| peer.send(OK)),
         ("an octet", |peer| peer.send(b"x")),
         ("the end", |peer| peer.end()),
         ("a reset", |peer| peer.reset()),
     ];
     for (name, happens) in unseen {
-        for probe in [Probe::get("/"), Probe::post(Sends::Whole("x"))] {
+        for probe in [Probe::get("/"), Probe::post(BodyPlan::Whole("x"))] {
             let mut driver = connection(Limits::new(), []);
             driver.before_read(happens);
             driver.context_mut().plans.push_back(probe);
@@ -153,8 +155,11 @@ fn rule_57_bytes_without_a_readiness_event_do_not_answer_a_request() {
             driver.settle();
             assert!(driver.take_received().is_empty(), "{name}: nothing was begun");
             assert_eq!(outcome(&mut driver), None, "{name}: it is still to be made");
-            assert_eq!(driver.context().given_back.len(), 1, "{name}");
-            assert!(!driver.context().given_back[0].is_repeated(), "{name}: it was not made once");
+            assert_eq!(driver.context().returned_jobs.len(), 1, "{name}");
+            assert!(
+                !driver.context().returned_jobs[0].is_repeated(),
+                "{name}: it was not made once"
+            );
             assert!(!is_reusable(&mut driver), "{name}");
         }
     }
@@ -167,7 +172,7 @@ fn rule_57_bytes_in_the_kernel_after_a_response_answer_no_request() {
     driver.send(&[OK, OK].concat());
     assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
     assert_eq!(outcome(&mut driver), None, "the second one is to be made elsewhere");
-    assert_eq!(driver.context().given_back.len(), 1);
+    assert_eq!(driver.context().returned_jobs.len(), 1);
     assert_eq!(driver.take_received(), b"GET /1 HTTP/1.1\r\nHost: h\r\n\r\n");
     assert!(!is_reusable(&mut driver));
 }
@@ -185,25 +190,25 @@ fn a_request_cancelled_or_expired_before_the_poll_is_not_started() {
     assert_eq!(outcome(&mut driver).as_deref(), Some("Here: Deadline(Waiting)"));
 }
 
-/// A connection that notes when it is told of a drain.
-struct Noted(Inner);
+/// A connection that records when it is notified of a drain.
+struct DrainRecorder(Inner);
 
-type Inner = Stream<Connection<Probe, Script>, Scripted<false>>;
+type Inner = Stream<Connection<Probe, ScriptedSource>, Scripted<false>>;
 type Seed = <Inner as Machine>::Seed;
 
-impl Machine for Noted {
-    type Context = Seen;
+impl Machine for DrainRecorder {
+    type Context = TestContext;
     type Seed = Seed;
 
-    fn create(seed: Seed, scope: Sc<'_, '_>) -> Response<Noted> {
-        Inner::create(seed, scope).wrap(Noted)
+    fn create(seed: Seed, scope: Sc<'_, '_>) -> Response<DrainRecorder> {
+        Inner::create(seed, scope).wrap(DrainRecorder)
     }
 
-    fn handle(self, event: Event<Seed>, scope: Sc<'_, '_>) -> Response<Noted, Seed> {
+    fn handle(self, event: Event<Seed>, scope: Sc<'_, '_>) -> Response<DrainRecorder, Seed> {
         if let Event::Draining(_) = event {
             scope.events.push("drain".to_owned());
         }
-        self.0.handle(event, scope).map(Noted, |seed| seed)
+        self.0.handle(event, scope).map(DrainRecorder, |seed| seed)
     }
 }
 
@@ -215,11 +220,12 @@ fn a_request_is_still_sent_if_a_drain_comes_before_the_poll() {
     for body in (10_000..120_000).step_by(10_000) {
         let config =
             ClientConfig::new().stream(&StreamConfig::new().read_budget(1).collect_budget(1));
-        let seed = ConnectionSeed::new(Script, Arc::new(config));
+        let seed = ConnectionSeed::new(ScriptedSource, Arc::new(config));
         let plans = ["/1", "/2"].map(Probe::get).into();
-        let mut test = TestLoop::new(Seen { plans, notes_jobs: true, ..Seen::default() });
+        let mut test =
+            TestLoop::new(TestContext { plans, records_jobs: true, ..TestContext::default() });
         let (socket, peer) = pair(test.world());
-        test.add(|scope| Stream::connected(socket, seed, scope).wrap(Noted));
+        test.add(|scope| Stream::connected(socket, seed, scope).wrap(DrainRecorder));
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {body}\r\n\r\n");
         peer.send(&[head.as_bytes(), &b"x".repeat(body)].concat());
         test.drain(seconds(100));
@@ -266,8 +272,8 @@ fn a_request_that_says_close_is_the_last() {
 
 #[test]
 fn rule_61_an_idempotent_request_on_a_lost_connection_is_returned_once() {
-    type Dies = fn(&mut Probed);
-    let deaths: [(&str, Dies); 4] = [
+    type LossAction = fn(&mut ProbeDriver);
+    let deaths: [(&str, LossAction); 4] = [
         ("end", |driver| driver.end()),
         ("reset", |driver| driver.reset()),
         ("write", |driver| {
@@ -282,15 +288,15 @@ fn rule_61_an_idempotent_request_on_a_lost_connection_is_returned_once() {
     ];
     for (name, dies) in deaths {
         for method in ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"] {
-            let mut driver = second(Probe::new(method, "/"));
+            let mut driver = second_request(Probe::new(method, "/"));
             dies(&mut driver);
-            assert_eq!(driver.context().given_back.len(), 1, "{method}, {name}");
-            assert!(driver.context().given_back[0].is_repeated(), "{method}, {name}");
+            assert_eq!(driver.context().returned_jobs.len(), 1, "{method}, {name}");
+            assert!(driver.context().returned_jobs[0].is_repeated(), "{method}, {name}");
             assert_eq!(outcome(&mut driver), None, "{method}, {name}: it is still to be made");
         }
-        let mut driver = second(Probe::post(Sends::Whole("x")));
+        let mut driver = second_request(Probe::post(BodyPlan::Whole("x")));
         dies(&mut driver);
-        assert!(driver.context().given_back.is_empty(), "POST, {name}");
+        assert!(driver.context().returned_jobs.is_empty(), "POST, {name}");
         assert!(outcome(&mut driver).is_some(), "POST, {name}: it may have been acted upon");
     }
 }
@@ -299,40 +305,43 @@ fn rule_61_an_idempotent_request_on_a_lost_connection_is_returned_once() {
 fn a_request_that_may_be_processed_or_cannot_restart_is_not_returned() {
     let mut first = connection(Limits::new(), [Probe::get("/")]);
     first.end();
-    assert!(first.context().given_back.is_empty(), "a new connection: the server does not want it");
+    assert!(
+        first.context().returned_jobs.is_empty(),
+        "a new connection: the server does not want it"
+    );
     assert_eq!(outcome(&mut first).as_deref(), Some("Peer: Closed"));
 
-    let mut begun = second(Probe::get("/"));
+    let mut begun = second_request(Probe::get("/"));
     begun.send(b"H");
     begun.end();
-    assert!(begun.context().given_back.is_empty(), "an octet of the answer came");
+    assert!(begun.context().returned_jobs.is_empty(), "an octet of the answer came");
     assert_eq!(outcome(&mut begun).as_deref(), Some("Peer: Closed"));
 
-    let mut cut = second(Probe::get("/"));
+    let mut cut = second_request(Probe::get("/"));
     cut.send(b"H");
     cut.reset();
-    assert!(cut.context().given_back.is_empty(), "an octet of the answer came");
+    assert!(cut.context().returned_jobs.is_empty(), "an octet of the answer came");
     assert!(outcome(&mut cut).is_some_and(|outcome| outcome.starts_with("Network: Lost")));
 
-    let mut interim = second(Probe::get("/"));
+    let mut interim = second_request(Probe::get("/"));
     interim.send(b"HTTP/1.1 103 Early Hints\r\n\r\n");
     interim.end();
-    assert!(interim.context().given_back.is_empty(), "the server had begun");
+    assert!(interim.context().returned_jobs.is_empty(), "the server had begun");
 
-    let mut streamed = second(Probe { method: "PUT", ..Probe::post(Sends::Later("x")) });
+    let mut streamed = second_request(Probe { method: "PUT", ..Probe::post(BodyPlan::Later("x")) });
     streamed.end();
-    assert!(streamed.context().given_back.is_empty(), "a part of the body is gone");
+    assert!(streamed.context().returned_jobs.is_empty(), "a part of the body is gone");
     assert_eq!(outcome(&mut streamed).as_deref(), Some("Peer: Closed"));
 
-    let mut told = second(Probe::get("/"));
+    let mut told = second_request(Probe::get("/"));
     told.send(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n");
-    assert!(told.context().given_back.is_empty(), "it goes on, so it has not given up waiting");
+    assert!(told.context().returned_jobs.is_empty(), "it goes on, so it has not given up waiting");
     assert!(outcome(&mut told).is_some_and(|outcome| outcome.starts_with("408")));
     assert!(is_reusable(&mut told));
 
-    let mut late = second(Probe::get("/"));
+    let mut late = second_request(Probe::get("/"));
     late.advance(seconds(60));
-    assert!(late.context().given_back.is_empty(), "it lives, and does not answer");
+    assert!(late.context().returned_jobs.is_empty(), "it lives, and does not answer");
     assert_eq!(outcome(&mut late).as_deref(), Some("Peer: ResponseTimeout"));
 }
 
@@ -342,13 +351,13 @@ fn a_request_unread_by_its_server_or_without_room_is_not_returned() {
     let limits = Limits::new().response_grace(seconds(10));
     for (held, expected) in [(1 << 20, "Network: Lost(FlushTimeout)"), (1, "Here: Lost(NoRoom)")] {
         let config = ClientConfig::new().limits(limits.clone()).held_bytes_max(held);
-        let mut driver = connection_of(&Arc::new(config), [Probe::get("/first")]);
+        let mut driver = connection_with_config(&Arc::new(config), [Probe::get("/first")]);
         driver.limit_room(0);
         driver.context_mut().plans.push_back(Probe::get("/"));
         driver.send(OK);
         assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
         driver.advance(seconds(11));
-        assert!(driver.context().given_back.is_empty(), "{expected}");
+        assert!(driver.context().returned_jobs.is_empty(), "{expected}");
         assert_eq!(outcome(&mut driver).as_deref(), Some(expected));
         assert!(driver.is_dropped());
     }
@@ -356,8 +365,8 @@ fn a_request_unread_by_its_server_or_without_room_is_not_returned() {
 
 #[test]
 fn a_returned_job_is_marked_as_repeated() {
-    let mut driver = second(Probe::get("/"));
+    let mut driver = second_request(Probe::get("/"));
     driver.end();
-    let job = driver.context_mut().given_back.pop().expect("it was given back");
+    let job = driver.context_mut().returned_jobs.pop().expect("it was returned");
     assert!(job.is_repeated());
 }

@@ -1,4 +1,4 @@
-//! `Script`: a feed of probes for one connection, which is driven by hand.
+//! `ScriptedSource`: a source of probes for one connection, which is driven by hand.
 
 use std::sync::Arc;
 
@@ -7,24 +7,24 @@ use rotor_http::client::{ClientConfig, Connection, ConnectionSeed, Job, Offer, R
 use rotor_stream::Fatal;
 use rotor_stream::testing::Driver;
 
-use crate::probe::{Probe, Sc, Seen, outcome_of};
+use crate::probe::{Probe, Sc, TestContext, outcome_of};
 
-pub(crate) type Probed = Driver<Connection<Probe, Script>>;
+pub(crate) type ProbeDriver = Driver<Connection<Probe, ScriptedSource>>;
 
-/// A feed that takes what the context holds.
+/// A source that takes its requests from the context.
 #[derive(Debug)]
-pub(crate) struct Script;
+pub(crate) struct ScriptedSource;
 
-impl RequestSource<Probe> for Script {
+impl RequestSource<Probe> for ScriptedSource {
     fn next(&mut self, _: bool, scope: Sc<'_, '_>) -> Offer<Probe> {
         scope.notifier = Some(scope.notifier());
-        if scope.takes_back
-            && let Some(job) = scope.given_back.pop()
+        if scope.retakes_jobs
+            && let Some(job) = scope.returned_jobs.pop()
         {
             return Offer::Job(job);
         }
         let Some(probe) = scope.plans.pop_front() else { return Offer::Idle };
-        if scope.notes_jobs {
+        if scope.records_jobs {
             scope.events.push(format!("{} taken", probe.target));
         }
         let (port, future) = scope.create_future();
@@ -36,7 +36,7 @@ impl RequestSource<Probe> for Script {
     }
 
     fn return_job(&mut self, job: Job<Probe>, scope: Sc<'_, '_>) {
-        scope.given_back.push(job);
+        scope.returned_jobs.push(job);
     }
 
     fn not_connected(self, error: Fatal, scope: Sc<'_, '_>) {
@@ -45,28 +45,30 @@ impl RequestSource<Probe> for Script {
 }
 
 /// A connection that makes these requests.
-pub(crate) fn connection(limits: Limits, plans: impl IntoIterator<Item = Probe>) -> Probed {
-    connection_of(&Arc::new(ClientConfig::new().limits(limits)), plans)
+pub(crate) fn connection(limits: Limits, plans: impl IntoIterator<Item = Probe>) -> ProbeDriver {
+    connection_with_config(&Arc::new(ClientConfig::new().limits(limits)), plans)
 }
 
 /// The same, of a client.
-pub(crate) fn connection_of(
+pub(crate) fn connection_with_config(
     config: &Arc<ClientConfig>,
     plans: impl IntoIterator<Item = Probe>,
-) -> Probed {
-    let seed = ConnectionSeed::new(Script, config.clone());
-    let mut driver =
-        Driver::new(seed, Seen { plans: plans.into_iter().collect(), ..Seen::default() });
+) -> ProbeDriver {
+    let seed = ConnectionSeed::new(ScriptedSource, config.clone());
+    let mut driver = Driver::new(
+        seed,
+        TestContext { plans: plans.into_iter().collect(), ..TestContext::default() },
+    );
     driver.settle();
     driver
 }
 
 /// What became of the oldest request: its text, its error with whose fault it is, or nothing yet.
-pub(crate) fn outcome(driver: &mut Probed) -> Option<String> {
+pub(crate) fn outcome(driver: &mut ProbeDriver) -> Option<String> {
     outcome_of(driver.context_mut())
 }
 
 /// Whether the connection waits for another request.
-pub(crate) fn is_reusable(driver: &mut Probed) -> bool {
+pub(crate) fn is_reusable(driver: &mut ProbeDriver) -> bool {
     driver.is_alive() && !driver.is_ended()
 }

@@ -32,9 +32,9 @@ fn get(
 }
 
 /// Ends the loop however the test ends.
-struct StopWhenDropped(LoopHandle);
+struct StopOnDrop(LoopHandle);
 
-impl Drop for StopWhenDropped {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.stop();
     }
@@ -72,7 +72,7 @@ fn with_server(
         threads.spawn(move || {
             // Whatever becomes of `work`: a loop that goes on after a failed assertion would hide
             // it.
-            let _stop = StopWhenDropped(handle);
+            let _stop = StopOnDrop(handle);
             work(&pool, address);
         });
         instance.run().expect("the backend can wait");
@@ -83,13 +83,13 @@ fn with_server(
 #[test]
 fn threads_get_their_own_responses_over_few_connections() {
     const THREADS: usize = 4;
-    const EACH: usize = 250;
+    const REQUESTS_EACH: usize = 250;
     let config = PoolConfig::new().connections_per_origin_max(3);
     let settings = with_server(config, |pool, address| {
         thread::scope(|threads| {
             for thread in 0..THREADS {
                 threads.spawn(move || {
-                    for request in 0..EACH {
+                    for request in 0..REQUESTS_EACH {
                         let target = format!("/{thread}/{request}");
                         let body = "x".repeat(request * 40);
                         let (method, sent) = match request % 3 {
@@ -112,9 +112,9 @@ fn threads_get_their_own_responses_over_few_connections() {
         });
     });
     let counters = settings.counters();
-    assert_eq!(counters.answered(), (THREADS * EACH) as u64, "{counters:?}");
+    assert_eq!(counters.answered(), (THREADS * REQUESTS_EACH) as u64, "{counters:?}");
     assert_eq!(counters.failed(), 0, "{counters:?}");
-    let closed = (0..EACH).filter(|request| request % 10 == 7).count() * THREADS;
+    let closed = (0..REQUESTS_EACH).filter(|request| request % 10 == 7).count() * THREADS;
     assert!(counters.connections() <= closed as u64 + 3, "{counters:?}");
 }
 

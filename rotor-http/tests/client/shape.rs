@@ -10,29 +10,29 @@ use rotor_http::client::{
 
 use crate::http2::server::{Server, data, headers, page};
 use crate::probe::Probe;
-use crate::script::{Probed, Script, connection};
+use crate::script::{ProbeDriver, ScriptedSource, connection};
 
 #[test]
 fn types_that_cross_threads_are_send() {
-    fn sent<T: Send>() {}
-    fn shared<T: Send + Sync>() {}
-    shared::<Pool<Fetch<()>>>();
-    sent::<PoolRequest<Fetch<()>>>();
-    sent::<Job<Fetch<()>>>();
-    sent::<Fetched>();
-    sent::<ClientError>();
-    shared::<ClientConfig>();
-    sent::<PoolMachine<Fetch<()>, ByAddress<TcpStream>>>();
+    fn assert_send<T: Send>() {}
+    fn assert_send_and_sync<T: Send + Sync>() {}
+    assert_send_and_sync::<Pool<Fetch<()>>>();
+    assert_send::<PoolRequest<Fetch<()>>>();
+    assert_send::<Job<Fetch<()>>>();
+    assert_send::<Fetched>();
+    assert_send::<ClientError>();
+    assert_send_and_sync::<ClientConfig>();
+    assert_send::<PoolMachine<Fetch<()>, ByAddress<TcpStream>>>();
 }
 
 #[test]
 fn an_idle_connection_is_small() {
-    let size = size_of::<Connection<Probe, Script>>();
+    let size = size_of::<Connection<Probe, ScriptedSource>>();
     assert!(size <= 40, "{size}: settings, count, state");
 }
 
 /// What the one connection of a test says of itself.
-fn description(driver: &mut Probed) -> (&'static str, u64) {
+fn description(driver: &mut ProbeDriver) -> (&'static str, u64) {
     let token = driver.context().notifier.as_ref().expect("it was asked").token();
     let mut description = Description::new();
     let machines = driver.test().instance().machines();

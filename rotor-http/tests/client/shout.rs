@@ -5,14 +5,14 @@ use std::sync::Arc;
 use rotor_core::Description;
 use rotor_stream::{Intent, Matched, Protocol, StreamConfig, Transport};
 
-use crate::probe::{Sc, Seen};
+use crate::probe::{Sc, TestContext};
 
 /// A protocol to switch to: says each octet in capitals.
 #[derive(Debug)]
 pub(crate) struct Shout;
 
 impl Protocol for Shout {
-    type Context = Seen;
+    type Context = TestContext;
     /// Whether it has nothing to say of its limits.
     type Seed = bool;
 

@@ -4,7 +4,7 @@ use rotor_http::client::RecvMode;
 
 use crate::corpora::{Case, escape, read};
 use crate::hostile::run;
-use crate::transcripts::{Left, Row, Then};
+use crate::transcripts::{ConnectionAfter, NextAction, Row};
 
 const LLHTTP: &str = include_str!("../corpora/llhttp.responses");
 
@@ -14,12 +14,12 @@ fn outcome<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
         name: "",
         method: "GET",
         sends: Vec::new(),
-        then: Then::Ends,
+        then: NextAction::Ends,
         expected: "",
-        left: Left::Closed,
+        left: ConnectionAfter::Closed,
     };
     let (outcome, left) = run(&row, pieces, RecvMode::Buffered(10_000));
-    assert_eq!(left, Left::Closed, "its stream has ended");
+    assert_eq!(left, ConnectionAfter::Closed, "its stream has ended");
     escape(outcome.expect("an outcome").trim_end())
 }
 

@@ -9,12 +9,12 @@ use rotor_http::server::ServerConfig;
 use rotor_stream::StreamConfig;
 
 use crate::probe::{Probe, seconds};
-use crate::script::{Probed, connection_of, is_reusable, outcome};
+use crate::script::{ProbeDriver, connection_with_config, is_reusable, outcome};
 
 const HALF: usize = 60_000;
 
 /// An answer in two parts.
-struct Halves {
+struct SplitResponse {
     /// Its head, and the first half of its body.
     first: String,
     rest: String,
@@ -22,18 +22,18 @@ struct Halves {
     half: usize,
 }
 
-impl Halves {
+impl SplitResponse {
     /// What the handler has made of the whole.
     fn outcome(&self) -> String {
         format!("200 {} octets", 2 * self.half)
     }
 }
 
-fn answers() -> [Halves; 4] {
+fn answers() -> [SplitResponse; 4] {
     let xs = "x".repeat(HALF);
     let length = 2 * HALF;
     let (short, short_length) = (&xs[..HALF / 2], HALF);
-    let of = |first: String, rest: &str, half| Halves { first, rest: rest.to_owned(), half };
+    let of = |first: String, rest: &str, half| SplitResponse { first, rest: rest.to_owned(), half };
     [
         of(format!("Content-Length: {length}\r\n\r\n{xs}"), &xs, HALF),
         of(
@@ -47,15 +47,15 @@ fn answers() -> [Halves; 4] {
     ]
 }
 
-fn begin(config: &Arc<ClientConfig>, probe: Probe, answer: &str) -> Probed {
-    let mut driver = connection_of(config, [probe]);
+fn start_response(config: &Arc<ClientConfig>, probe: Probe, answer: &str) -> ProbeDriver {
+    let mut driver = connection_with_config(config, [probe]);
     driver.send(format!("HTTP/1.1 200 OK\r\n{answer}").as_bytes());
     driver
 }
 
 #[test]
 fn body_memory_is_released_however_a_response_ends() {
-    type End = fn(Probed, &Halves);
+    type End = fn(ProbeDriver, &SplitResponse);
     let ends: [(&str, &str, End); 6] = [
         ("it is whole", "", |mut driver, answer| {
             driver.send(answer.rest.as_bytes());
@@ -79,7 +79,8 @@ fn body_memory_is_released_however_a_response_ends() {
         let half = answer.half;
         for (name, panics_in, end) in &ends {
             let config = Arc::new(ClientConfig::new());
-            let driver = begin(&config, Probe { panics_in, ..Probe::get("/") }, &answer.first);
+            let driver =
+                start_response(&config, Probe { panics_in, ..Probe::get("/") }, &answer.first);
             let held = config.bodies_held();
             assert!((half..=2 * half).contains(&held.bytes()), "{name}: {held:?}");
             end(driver, &answer);
@@ -93,8 +94,8 @@ fn a_response_over_the_body_memory_limit_fails_and_others_continue() {
     for answer in answers() {
         let half = answer.half;
         let config = Arc::new(ClientConfig::new().bodies_bytes_max(5 * half));
-        let mut drivers: Vec<Probed> =
-            (0..10).map(|_| begin(&config, Probe::get("/"), &answer.first)).collect();
+        let mut drivers: Vec<ProbeDriver> =
+            (0..10).map(|_| start_response(&config, Probe::get("/"), &answer.first)).collect();
         let outcomes: Vec<Option<String>> = drivers.iter_mut().map(outcome).collect();
         let failed = outcomes.iter().flatten().count();
         assert!((5..9).contains(&failed), "{outcomes:?}");
@@ -115,12 +116,12 @@ fn a_response_over_the_body_memory_limit_fails_and_others_continue() {
 #[test]
 fn bodies_read_at_once_or_streamed_need_no_body_memory() {
     let config = Arc::new(ClientConfig::new().bodies_bytes_max(0));
-    let mut whole = begin(&config, Probe::get("/"), "Content-Length: 3\r\n\r\nabc");
+    let mut whole = start_response(&config, Probe::get("/"), "Content-Length: 3\r\n\r\nabc");
     assert_eq!(outcome(&mut whole).as_deref(), Some("200 abc"));
     assert!(is_reusable(&mut whole));
     for mode in [RecvMode::Blocks, RecvMode::Progressive(1)] {
         let answer = &answers()[0];
-        let mut driver = begin(&config, Probe { mode, ..Probe::get("/") }, &answer.first);
+        let mut driver = start_response(&config, Probe { mode, ..Probe::get("/") }, &answer.first);
         driver.send(answer.rest.as_bytes());
         assert_eq!(outcome(&mut driver), Some(answer.outcome()), "{mode:?}");
     }
@@ -137,8 +138,8 @@ fn connections_over_the_held_bytes_limit_end_and_others_continue() {
             .limits(Limits::new())
             .stream(&StreamConfig::new()),
     );
-    let mut drivers: Vec<Probed> =
-        (0..10).map(|_| begin(&config, Probe::get("/"), &half)).collect();
+    let mut drivers: Vec<ProbeDriver> =
+        (0..10).map(|_| start_response(&config, Probe::get("/"), &half)).collect();
     let held = config.held();
     assert!((HALF..=3 * HALF).contains(&held.bytes()), "{held:?}");
     let outcomes: Vec<Option<String>> = drivers.iter_mut().map(outcome).collect();
@@ -150,7 +151,7 @@ fn connections_over_the_held_bytes_limit_end_and_others_continue() {
     );
     assert_eq!(config.counters().without_room(), failed as u64);
     // Who was there first goes on, and so does who needs no room.
-    let mut whole = begin(&config, Probe::get("/"), "Content-Length: 3\r\n\r\nabc");
+    let mut whole = start_response(&config, Probe::get("/"), "Content-Length: 3\r\n\r\nabc");
     assert_eq!(outcome(&mut whole).as_deref(), Some("200 abc"));
     drivers[0].send("x".repeat(HALF / 2).as_bytes());
     assert_eq!(outcome(&mut drivers[0]).as_deref(), Some("200 60000 octets"));

@@ -71,7 +71,7 @@ fn conditions_are_honoured() {
     let first = site.get("/text.txt", "");
     let tag = first.field("ETag").expect("a tag");
     let date = first.field("Last-Modified").expect("a date");
-    const OLD: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+    const OLD_DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
     for (fields, status) in [
         (format!("If-None-Match: {tag}\r\n"), 304),
         (format!("If-None-Match: W/{tag}\r\n"), 304),
@@ -79,14 +79,14 @@ fn conditions_are_honoured() {
         ("If-None-Match: *\r\n".into(), 304),
         ("If-None-Match: \"x\"\r\n".into(), 200),
         (format!("If-Modified-Since: {date}\r\n"), 304),
-        (format!("If-Modified-Since: {OLD}\r\n"), 200),
+        (format!("If-Modified-Since: {OLD_DATE}\r\n"), 200),
         ("If-Modified-Since: 0\r\n".into(), 200),
         (format!("If-Modified-Since: {date}\r\nIf-None-Match: \"x\"\r\n"), 200),
         (format!("If-Match: {tag}\r\n"), 200),
         ("If-Match: \"x\"\r\n".into(), 412),
         (format!("If-Unmodified-Since: {date}\r\n"), 200),
-        (format!("If-Unmodified-Since: {OLD}\r\n"), 412),
-        (format!("If-Unmodified-Since: {OLD}\r\nIf-None-Match: {tag}\r\n"), 412),
+        (format!("If-Unmodified-Since: {OLD_DATE}\r\n"), 412),
+        (format!("If-Unmodified-Since: {OLD_DATE}\r\nIf-None-Match: {tag}\r\n"), 412),
         (format!("Range: bytes=0-1\r\nIf-None-Match: {tag}\r\n"), 304),
         (format!("Range: bytes=999-\r\nIf-Match: \"x\", {tag}\r\n"), 416),
     ] {

@@ -55,10 +55,10 @@ impl Tree {
     pub(crate) fn write(&self, name: &str, content: &[u8]) {
         let path = self.0.join(name);
         fs::write(&path, content).expect("a file");
-        self.age(&path);
+        self.make_old(&path);
     }
 
-    pub(crate) fn age(&self, path: &Path) {
+    pub(crate) fn make_old(&self, path: &Path) {
         let yesterday = SystemTime::now() - Duration::from_secs(86_400);
         File::options()
             .write(true)

@@ -124,7 +124,7 @@ fn decode(
 }
 
 /// Decodes what there is of a good body; answers its data, and how much of the input that took.
-pub(super) fn data_of(decoder: &mut BodyDecoder, input: &[u8]) -> (Vec<u8>, usize) {
+pub(super) fn decode_data(decoder: &mut BodyDecoder, input: &[u8]) -> (Vec<u8>, usize) {
     let (mut data, mut consumed) = (Vec::new(), 0);
     loop {
         let rest = &input[consumed..];

@@ -26,7 +26,7 @@ pub(super) fn run(data: &[u8]) {
         let size: usize = list.fields().iter().map(|f| f.name.len() + f.value.len() + 32).sum();
         assert!(size <= bounds.list_bytes_max.min(bounds.decoded_bytes_max));
         assert!(list.len() <= bounds.fields_max);
-        again(&list);
+        check_round_trip(&list);
         if let Ok(request) = CheckedRequest::check(&mut list, &Limits::new(), true) {
             check(&request, &list);
         }
@@ -34,7 +34,7 @@ pub(super) fn run(data: &[u8]) {
 }
 
 /// What was decoded, encoded, is the same fields.
-fn again(list: &FieldList) {
+fn check_round_trip(list: &FieldList) {
     let (encoder, mut block) = (HpackEncoder::new(), Vec::new());
     for field in list.fields().iter() {
         encoder.field(field.name.as_bytes(), field.value, &mut block);

@@ -18,7 +18,7 @@ use rotor_stream::testing::Driver;
 use super::input::Input;
 
 /// Longer than any time that is set, one after the other, twice.
-const QUIET: Duration = Duration::from_secs(1_000);
+const IDLE_TIME: Duration = Duration::from_secs(1_000);
 
 /// A server's settings, and the acknowledgement of ours.
 const SETTINGS: [u8; 18] = [0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0];
@@ -27,18 +27,18 @@ const SETTINGS: [u8; 18] = [0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0
 const REQUESTS: usize = 5;
 
 #[derive(Default)]
-struct Seen {
+struct TestContext {
     begun: usize,
     wanted: usize,
-    outcomes: Vec<Future<ClientResult<Fetch<Seen>>>>,
-    given_back: usize,
+    outcomes: Vec<Future<ClientResult<Fetch<TestContext>>>>,
+    returned: usize,
 }
 
 /// A feed of some requests with bodies and without.
-struct Several;
+struct RequestSequence;
 
-impl RequestSource<Fetch<Seen>> for Several {
-    fn next(&mut self, _: bool, scope: &mut Scope<'_, Seen>) -> Offer<Fetch<Seen>> {
+impl RequestSource<Fetch<TestContext>> for RequestSequence {
+    fn next(&mut self, _: bool, scope: &mut Scope<'_, TestContext>) -> Offer<Fetch<TestContext>> {
         if scope.begun == scope.wanted {
             return Offer::Idle;
         }
@@ -53,12 +53,12 @@ impl RequestSource<Fetch<Seen>> for Several {
         Offer::Job(Job::new(fetch.host("h"), Time::NEVER, port))
     }
 
-    fn return_job(&mut self, job: Job<Fetch<Seen>>, scope: &mut Scope<'_, Seen>) {
+    fn return_job(&mut self, job: Job<Fetch<TestContext>>, scope: &mut Scope<'_, TestContext>) {
         assert!(job.is_repeated());
-        scope.given_back += 1;
+        scope.returned += 1;
     }
 
-    fn not_connected(self, _: Fatal, _: &mut Scope<'_, Seen>) {}
+    fn not_connected(self, _: Fatal, _: &mut Scope<'_, TestContext>) {}
 }
 
 pub(super) fn run(data: &[u8]) {
@@ -66,20 +66,22 @@ pub(super) fn run(data: &[u8]) {
     let piece = choices.pick(&[1, 2, 9, 10, 100]);
     let begins = choices.flag();
     let bytes = data.get(2..).unwrap_or_default();
-    let whole = ask(begins, bytes, bytes.len().max(1));
-    assert_eq!(ask(begins, bytes, piece), whole, "in pieces of {piece}");
+    let whole = run_requests(begins, bytes, bytes.len().max(1));
+    assert_eq!(run_requests(begins, bytes, piece), whole, "in pieces of {piece}");
 }
 
 /// What became of the requests.
-fn ask(begins: bool, bytes: &[u8], piece: usize) -> (Vec<String>, usize) {
+fn run_requests(begins: bool, bytes: &[u8], piece: usize) -> (Vec<String>, usize) {
     // All are under way before anything else comes: what answers a request that is not, in the same
     // read, is found to be nobody's, and in the next it is not.
     let wanted = if begins { REQUESTS } else { 1 };
     let http2 = Http2Config::new().prior_knowledge(true);
     let limits = Limits::new().buffered_body_bytes_max(1000);
     let config = Arc::new(ClientConfig::new().limits(limits).http2(http2));
-    let mut driver: Driver<Connection<Fetch<Seen>, Several>> =
-        Driver::new(ConnectionSeed::new(Several, config), Seen { wanted, ..Seen::default() });
+    let mut driver: Driver<Connection<Fetch<TestContext>, RequestSequence>> = Driver::new(
+        ConnectionSeed::new(RequestSequence, config),
+        TestContext { wanted, ..TestContext::default() },
+    );
     driver.settle();
     if begins {
         driver.send(&SETTINGS);
@@ -87,9 +89,9 @@ fn ask(begins: bool, bytes: &[u8], piece: usize) -> (Vec<String>, usize) {
     for piece in bytes.chunks(piece) {
         driver.send(piece);
     }
-    driver.advance(QUIET);
+    driver.advance(IDLE_TIME);
     driver.end();
-    driver.advance(QUIET);
+    driver.advance(IDLE_TIME);
     assert_eq!(driver.failures(), [""; 0]);
     assert!(!driver.is_alive(), "silence ends it");
     let received = driver.take_received();
@@ -112,6 +114,6 @@ fn ask(begins: bool, bytes: &[u8], piece: usize) -> (Vec<String>, usize) {
         });
     let outcomes: Vec<String> = outcomes.collect();
     let lost = outcomes.iter().filter(|outcome| *outcome == "given back").count();
-    assert_eq!(lost, seen.given_back, "each has one outcome, or is made again");
+    assert_eq!(lost, seen.returned, "each has one outcome, or is made again");
     (outcomes, seen.begun)
 }

@@ -9,11 +9,11 @@ use rotor_http::server::{Http2Config, HttpSeed, ServerConfig};
 use rotor_http::{Limits, server};
 use rotor_stream::testing::Driver;
 
-use super::connection::{Seen, Site};
+use super::connection::{Site, TestContext};
 use super::input::Input;
 
 /// Longer than any time that is set, one after the other, twice.
-const QUIET: Duration = Duration::from_secs(1_000);
+const IDLE_TIME: Duration = Duration::from_secs(1_000);
 
 /// Enough that no stream is refused: whether one is depends on how fast others end.
 const STREAMS_MAX: u32 = 100_000;
@@ -43,15 +43,15 @@ fn serve(bytes: &[u8], piece: usize) -> Vec<String> {
     let limits = Limits::new().buffered_body_bytes_max(1000);
     let config = ServerConfig::new().limits(limits).http2(http2);
     let mut driver: Driver<server::Connection<Site>> =
-        Driver::new(HttpSeed::new((), config), Seen::default());
+        Driver::new(HttpSeed::new((), config), TestContext::default());
     for piece in bytes.chunks(piece) {
         driver.send(piece);
         let waits = driver.peer().unread_len();
         assert!(waits <= bytes.len(), "{waits}");
     }
-    driver.advance(QUIET);
+    driver.advance(IDLE_TIME);
     driver.end();
-    driver.advance(QUIET);
+    driver.advance(IDLE_TIME);
     assert_eq!(driver.failures(), [""; 0]);
     assert!(!driver.is_alive(), "silence ends it");
     assert_eq!(driver.context().misuses, 0);

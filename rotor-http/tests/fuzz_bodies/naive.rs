@@ -373,15 +373,15 @@ fn chunks(input: &[u8], limits: &ChunkLimits, done: &mut Decoded) -> Verdict<()>
 fn are_extensions(text: &[u8]) -> bool {
     let token = |text: &[u8]| text.iter().take_while(|byte| is_token(&[**byte])).count();
     let mut rest = text;
-    while let Some(after) = without_space(rest).strip_prefix(b";") {
-        let after = without_space(after);
+    while let Some(after) = skip_space(rest).strip_prefix(b";") {
+        let after = skip_space(after);
         let name = token(after);
         if name == 0 {
             return false;
         }
         rest = &after[name..];
-        let Some(value) = without_space(rest).strip_prefix(b"=") else { continue };
-        let value = without_space(value);
+        let Some(value) = skip_space(rest).strip_prefix(b"=") else { continue };
+        let value = skip_space(value);
         let len = if value.first() == Some(&b'"') { quoted(value) } else { token(value) };
         if len == 0 {
             return false;
@@ -392,7 +392,7 @@ fn are_extensions(text: &[u8]) -> bool {
 }
 
 /// What follows after spaces and tabs.
-fn without_space(text: &[u8]) -> &[u8] {
+fn skip_space(text: &[u8]) -> &[u8] {
     &text[text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()..]
 }
 

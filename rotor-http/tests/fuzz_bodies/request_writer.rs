@@ -6,7 +6,7 @@ use rotor_http::h1::{
     RequestState, Sink,
 };
 
-use super::body::data_of;
+use super::body::decode_data;
 use super::input::{HeadLimits, Input};
 use super::naive::{self, ChunkLimits, Line, Verdict};
 
@@ -298,7 +298,7 @@ impl Run {
         let model = &self.model;
         let mut decoder =
             BodyDecoder::new(body, u64::MAX, &Limits::new()).expect("no limit on the body");
-        let (data, consumed) = data_of(&mut decoder, rest);
+        let (data, consumed) = decode_data(&mut decoder, rest);
         assert_eq!(data, model.body);
         assert_eq!(consumed, rest.len(), "not one octet more than announced");
         assert!(!model.is_done || decoder.is_end(), "not one octet less than announced");

@@ -6,7 +6,7 @@ use rotor_http::h1::{
     ReplyTo, ResponseSemantics, ResponseState, Sink, Status, Version,
 };
 
-use super::body::data_of;
+use super::body::decode_data;
 use super::input::{HeadLimits, Input};
 use super::naive::{self, ChunkLimits, Line, Verdict};
 
@@ -164,7 +164,7 @@ impl Model {
         self.fields.iter().any(|field| field.0.eq_ignore_ascii_case(name))
     }
 
-    fn is_length_said(&self) -> bool {
+    fn is_length_declared(&self) -> bool {
         self.length.is_some() || self.is_chunked
     }
 
@@ -176,7 +176,7 @@ impl Model {
     fn can_add_length(&self, length: u64) -> bool {
         let is_allowed = !self.is_bodiless() || (self.status == Some(304) && !self.is_tunnel());
         self.is_in_fields()
-            && !self.is_length_said()
+            && !self.is_length_declared()
             && is_allowed
             && (length == 0 || self.status != Some(205))
     }
@@ -184,7 +184,7 @@ impl Model {
     fn can_end_head(&self, server: Option<&str>) -> bool {
         let is_upgrade_missing = matches!(self.status, Some(101 | 426)) && !self.has("Upgrade");
         let is_length_missing =
-            !self.is_length_said() && !self.is_bodiless() && self.status != Some(205);
+            !self.is_length_declared() && !self.is_bodiless() && self.status != Some(205);
         let is_server_good =
             self.has("Server") || server.is_none_or(|text| naive::is_value(text.as_bytes()));
         self.is_in_fields() && !is_upgrade_missing && !is_length_missing && is_server_good
@@ -267,7 +267,7 @@ impl Run {
             }
             6 => {
                 let is_good = self.model.is_in_fields()
-                    && !self.model.is_length_said()
+                    && !self.model.is_length_declared()
                     && !self.model.is_bodiless()
                     && self.model.status != Some(205);
                 self.model.is_chunked |= self.expect(is_good, |state, out| state.add_chunked(out));
@@ -443,7 +443,7 @@ impl Run {
         let model = &self.model;
         let mut decoder =
             BodyDecoder::new(terms.body, u64::MAX, &Limits::new()).expect("no limit on the body");
-        let (data, consumed) = data_of(&mut decoder, rest);
+        let (data, consumed) = decode_data(&mut decoder, rest);
         assert_eq!(data, model.sent);
         assert_eq!(consumed, rest.len(), "not one octet more than announced");
         if model.is_done {

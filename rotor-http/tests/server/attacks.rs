@@ -7,7 +7,7 @@ use rotor_http::Limits;
 use rotor_http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor_stream::testing::{ScriptedListener, TestLoop, listener};
 
-use crate::probe::{BIG, Probe, Seen, get, probe, request, seconds};
+use crate::probe::{BIG, Probe, TestContext, get, probe, request, seconds};
 use crate::wire::{answers, transcript};
 
 /// The most that a connection may take in before it has refused or answered: the input's mark and a
@@ -125,7 +125,7 @@ fn ten_thousand_pipelined_requests_are_answered_as_the_peer_reads() {
 
 /// How long a connection holds what it was sent in one burst, if then comes a byte a second, or
 /// nothing at all.
-fn held_for(head: &[u8], burst: &[u8], is_dripping: bool) -> Duration {
+fn hold_time(head: &[u8], burst: &[u8], is_dripping: bool) -> Duration {
     let mut driver = probe(ServerConfig::new());
     driver.send(head);
     driver.send(burst);
@@ -160,7 +160,7 @@ fn a_burst_does_not_extend_the_deadline_for_later_silence() {
         ("passed on from chunks", chunked("/progressive"), BODY - 100),
     ] {
         for is_dripping in [false, true] {
-            let held = held_for(&head, &vec![b'x'; burst], is_dripping && burst < BODY - 1);
+            let held = hold_time(&head, &vec![b'x'; burst], is_dripping && burst < BODY - 1);
             assert!(held <= seconds(5), "{what}: held for {held:?}");
         }
     }
@@ -169,7 +169,7 @@ fn a_burst_does_not_extend_the_deadline_for_later_silence() {
 #[test]
 fn three_hundred_burst_connections_are_all_closed_after_the_grace() {
     const BODY: usize = 100 << 10;
-    let mut test = TestLoop::<HttpAccept<Probe, ScriptedListener>>::new(Seen::default());
+    let mut test = TestLoop::<HttpAccept<Probe, ScriptedListener>>::new(TestContext::default());
     let (listener, door) = listener(test.world());
     let seed = HttpSeed::new((), ServerConfig::new());
     test.add(|scope| server::listen(listener, seed, scope));

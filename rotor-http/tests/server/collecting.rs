@@ -2,13 +2,13 @@
 
 use rotor_http::server::ServerConfig;
 
-use crate::probe::{Probed, probe, request};
+use crate::probe::{ProbeDriver, probe, request};
 
 /// What a read may bring beyond a budget: a large one.
 const ROOM: usize = 64 << 10;
 
 /// The octets that each turn reads of a body of that length.
-fn turns(driver: &mut Probed, path: &str, length: usize) -> Vec<usize> {
+fn bytes_per_turn(driver: &mut ProbeDriver, path: &str, length: usize) -> Vec<usize> {
     driver.send(&request(&format!("POST {path}"), &format!("Content-Length: {length}\r\n"), ""));
     driver.peer().send(&vec![b'x'; length]);
     let mut left = length;
@@ -28,18 +28,18 @@ fn turns(driver: &mut Probed, path: &str, length: usize) -> Vec<usize> {
 fn only_collected_bodies_are_read_in_few_turns() {
     let mut driver = probe(ServerConfig::new());
     for _ in 0..2 {
-        assert_eq!(turns(&mut driver, "/whole", 500_000), [500_000]);
-        let others = turns(&mut driver, "/progressive", 500_000);
+        assert_eq!(bytes_per_turn(&mut driver, "/whole", 500_000), [500_000]);
+        let others = bytes_per_turn(&mut driver, "/progressive", 500_000);
         assert!(others.iter().all(|read| *read <= (64 << 10) + ROOM), "{others:?}");
     }
-    let longest = turns(&mut driver, "/whole", 1 << 20);
+    let longest = bytes_per_turn(&mut driver, "/whole", 1 << 20);
     assert_eq!(longest.len(), 2, "{longest:?}");
 }
 
 #[test]
 fn requests_after_a_collected_body_are_read_with_the_normal_budget() {
     let mut driver = probe(ServerConfig::new());
-    assert_eq!(turns(&mut driver, "/whole", 500_000), [500_000]);
+    assert_eq!(bytes_per_turn(&mut driver, "/whole", 500_000), [500_000]);
     let field = format!("A: {}\r\n", "a".repeat(2_000));
     let all = request("GET /ignore", &field, "").repeat(200);
     driver.peer().send(&all);
@@ -51,7 +51,7 @@ fn requests_after_a_collected_body_are_read_with_the_normal_budget() {
 #[test]
 fn the_collect_budget_is_configurable() {
     let mut driver = probe(ServerConfig::new().collect_budget(200_000));
-    let reads = turns(&mut driver, "/whole", 900_000);
+    let reads = bytes_per_turn(&mut driver, "/whole", 900_000);
     let within = reads.iter().all(|read| *read <= 200_000 + ROOM);
     assert!(within && reads[0] >= 200_000, "{reads:?}");
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use rotor_http::Limits;
 use rotor_http::server::ServerConfig;
 
-use crate::probe::{BIG, Probed, get, post, probe, request, seconds};
+use crate::probe::{BIG, ProbeDriver, get, post, probe, request, seconds};
 use crate::wire::{answers, transcript};
 
 const MS: Duration = Duration::from_millis(1);
 
 /// Checks that the connection stands until `after` and ends then, having answered this.
-fn ends_after(
-    driver: &mut Probed,
+fn assert_ends_after(
+    driver: &mut ProbeDriver,
     after: Duration,
     expected: &str,
     counter: &str,
@@ -24,10 +24,10 @@ fn ends_after(
     driver.advance(MS);
     assert!(driver.is_ended(), "{counter}: it does not end");
     assert_eq!(transcript(&driver.take_received()), expected, "{counter}");
-    assert_eq!(count(config, counter), 1, "{counter}");
+    assert_eq!(counter_value(config, counter), 1, "{counter}");
 }
 
-fn count(config: &ServerConfig, counter: &str) -> u64 {
+fn counter_value(config: &ServerConfig, counter: &str) -> u64 {
     let counters = config.counters();
     counters
         .iter()
@@ -37,7 +37,7 @@ fn count(config: &ServerConfig, counter: &str) -> u64 {
 }
 
 /// A connection, and settings that share its counters.
-fn with(limits: Limits) -> (Probed, ServerConfig) {
+fn driver_with_limits(limits: Limits) -> (ProbeDriver, ServerConfig) {
     let config = ServerConfig::new().limits(limits);
     let view = ServerConfig::new().count_with(config.counters());
     (probe(config), view)
@@ -45,41 +45,41 @@ fn with(limits: Limits) -> (Probed, ServerConfig) {
 
 #[test]
 fn an_idle_connection_is_closed_without_a_response() {
-    let (mut driver, config) = with(Limits::new());
-    ends_after(&mut driver, seconds(75), "", "idle_timeouts", &config);
-    let (mut driver, config) = with(Limits::new());
+    let (mut driver, config) = driver_with_limits(Limits::new());
+    assert_ends_after(&mut driver, seconds(75), "", "idle_timeouts", &config);
+    let (mut driver, config) = driver_with_limits(Limits::new());
     driver.advance(seconds(70));
     driver.send(&get("/"));
-    ends_after(&mut driver, seconds(75), "", "idle_timeouts", &config);
+    assert_ends_after(&mut driver, seconds(75), "", "idle_timeouts", &config);
 }
 
 #[test]
 fn empty_lines_are_no_request() {
-    let (mut driver, config) = with(Limits::new());
+    let (mut driver, config) = driver_with_limits(Limits::new());
     driver.send(b"\r\n");
-    ends_after(&mut driver, seconds(75), "", "idle_timeouts", &config);
+    assert_ends_after(&mut driver, seconds(75), "", "idle_timeouts", &config);
 }
 
 #[test]
 fn a_head_has_ten_seconds_however_slowly_it_arrives() {
-    let (mut driver, config) = with(Limits::new());
+    let (mut driver, config) = driver_with_limits(Limits::new());
     driver.advance(seconds(60));
     driver.send(b"GET");
     for _ in 0..9 {
         driver.advance(seconds(1));
         driver.send(b"A");
     }
-    ends_after(&mut driver, seconds(1), "408 close", "head_timeouts", &config);
+    assert_ends_after(&mut driver, seconds(1), "408 close", "head_timeouts", &config);
     // A pipelined one too, from when it is looked at.
-    let (mut driver, config) = with(Limits::new());
+    let (mut driver, config) = driver_with_limits(Limits::new());
     driver.send(&[&get("/")[..], b"GET /b"].concat());
-    ends_after(&mut driver, seconds(10), "408 close", "head_timeouts", &config);
+    assert_ends_after(&mut driver, seconds(10), "408 close", "head_timeouts", &config);
 }
 
 #[test]
 fn a_body_has_a_grace_and_then_a_minimum_rate() {
     for chunked in [false, true] {
-        let (mut driver, config) = with(Limits::new());
+        let (mut driver, config) = driver_with_limits(Limits::new());
         let (framing, piece) = match chunked {
             false => ("Content-Length: 50000\r\n", "x".repeat(2048)),
             true => ("Transfer-Encoding: chunked\r\n", format!("800\r\n{}\r\n", "x".repeat(2048))),
@@ -92,7 +92,13 @@ fn a_body_has_a_grace_and_then_a_minimum_rate() {
             assert!(!driver.is_ended());
         }
         // What came too fast buys no more than the grace.
-        ends_after(&mut driver, seconds(5) - seconds(1), "408 close", "body_timeouts", &config);
+        assert_ends_after(
+            &mut driver,
+            seconds(5) - seconds(1),
+            "408 close",
+            "body_timeouts",
+            &config,
+        );
         assert_eq!(
             driver.context().events.last().map(String::as_str),
             Some("bad request: TooSlow")
@@ -103,7 +109,7 @@ fn a_body_has_a_grace_and_then_a_minimum_rate() {
 #[test]
 fn a_body_above_the_minimum_rate_may_outlast_the_handler_timeout() {
     for path in ["/", "/progressive"] {
-        let (mut driver, _) = with(Limits::new());
+        let (mut driver, _) = driver_with_limits(Limits::new());
         driver.send(&request(&format!("POST {path}"), "Content-Length: 200000\r\n", ""));
         for _ in 0..100 {
             driver.advance(seconds(1));
@@ -119,19 +125,19 @@ fn a_body_above_the_minimum_rate_may_outlast_the_handler_timeout() {
 
 #[test]
 fn the_handler_timeout_begins_after_the_body() {
-    let (mut driver, config) = with(Limits::new());
+    let (mut driver, config) = driver_with_limits(Limits::new());
     driver.send(&request("POST /slow", "Content-Length: 200000\r\n", ""));
     for _ in 0..100 {
         driver.advance(seconds(1));
         driver.send(&[b'x'; 2000]);
     }
-    ends_after(&mut driver, seconds(60), "503 close", "handler_timeouts", &config);
+    assert_ends_after(&mut driver, seconds(60), "503 close", "handler_timeouts", &config);
 }
 
 #[test]
 fn a_body_does_not_time_out_while_reading_is_paused() {
     // The handler answers each piece with more than the peer takes.
-    let (mut driver, config) = with(Limits::new().response_rate_min(1));
+    let (mut driver, config) = driver_with_limits(Limits::new().response_rate_min(1));
     driver.limit_room(1000);
     driver.send(&request("POST /mirror", "Content-Length: 5000\r\n", &"x".repeat(1000)));
     for _ in 0..20 {
@@ -144,14 +150,14 @@ fn a_body_does_not_time_out_while_reading_is_paused() {
     assert!(!driver.is_ended());
     driver.advance(seconds(1) + MS);
     assert!(driver.is_ended(), "now it is the peer who does not send");
-    assert_eq!(count(&config, "body_timeouts"), 1);
+    assert_eq!(counter_value(&config, "body_timeouts"), 1);
 }
 
 #[test]
 fn a_body_does_not_time_out_before_reading_resumes() {
     // More than the high-water mark waits, and then less, but more than half of it: the stream
     // reads again when half is left, whatever the handler is called for before.
-    let (mut driver, config) = with(Limits::new().response_rate_min(1));
+    let (mut driver, config) = driver_with_limits(Limits::new().response_rate_min(1));
     driver.limit_room(0);
     driver.send(&request("POST /mirror", "Content-Length: 5000\r\n", &"x".repeat(1000)));
     driver.make_room(50_000);
@@ -159,26 +165,26 @@ fn a_body_does_not_time_out_before_reading_resumes() {
     driver.send(&[b'x'; 4000]);
     driver.advance(seconds(9));
     assert!(!driver.is_ended(), "it is we who do not read");
-    assert_eq!(count(&config, "body_timeouts"), 0);
+    assert_eq!(counter_value(&config, "body_timeouts"), 0);
     driver.make_room(usize::MAX / 2);
     assert!(driver.received_len() > 500_000, "all of it was read and sent back");
 }
 
 #[test]
 fn a_handler_has_one_minute_by_default() {
-    let (mut driver, config) = with(Limits::new());
+    let (mut driver, config) = driver_with_limits(Limits::new());
     driver.send(&get("/wait"));
-    ends_after(&mut driver, seconds(60), "503 close", "handler_timeouts", &config);
-    let (mut driver, config) = with(Limits::new());
+    assert_ends_after(&mut driver, seconds(60), "503 close", "handler_timeouts", &config);
+    let (mut driver, config) = driver_with_limits(Limits::new());
     driver.send(&get("/wait-for-ever"));
     driver.advance(seconds(1_000_000));
     assert!(!driver.is_ended());
-    assert_eq!(count(&config, "handler_timeouts"), 0);
+    assert_eq!(counter_value(&config, "handler_timeouts"), 0);
 }
 
 #[test]
 fn a_handler_is_notified_of_its_deadline_once() {
-    let (mut driver, _) = with(Limits::new());
+    let (mut driver, _) = driver_with_limits(Limits::new());
     driver.send(&get("/timer-that-goes-on"));
     driver.advance(seconds(1_000));
     assert_eq!(driver.context().events.iter().filter(|event| *event == "timeout").count(), 1);
@@ -188,21 +194,21 @@ fn a_handler_is_notified_of_its_deadline_once() {
 #[test]
 fn a_peer_that_reads_nothing_of_its_response_is_dropped() {
     for path in ["/big", "/stream"] {
-        let (mut driver, config) = with(Limits::new());
+        let (mut driver, config) = driver_with_limits(Limits::new());
         driver.limit_room(1000);
         driver.send(&get(path));
         driver.advance(seconds(10) - MS);
         assert!(!driver.is_dropped(), "{path}");
         driver.advance(MS);
         assert!(driver.is_dropped(), "{path}");
-        assert_eq!(count(&config, "response_timeouts"), 1, "{path}");
+        assert_eq!(counter_value(&config, "response_timeouts"), 1, "{path}");
     }
 }
 
 #[test]
 fn a_slowly_read_response_is_sent_whole_and_the_connection_goes_on() {
     for path in ["/big", "/stream"] {
-        let (mut driver, _) = with(Limits::new());
+        let (mut driver, _) = driver_with_limits(Limits::new());
         driver.limit_room(1000);
         driver.send(&get(path));
         driver.send(&get("/next"));
@@ -224,7 +230,7 @@ fn a_slowly_read_response_is_sent_whole_and_the_connection_goes_on() {
 #[test]
 fn a_connection_is_not_idle_while_a_response_is_still_being_read() {
     // Less than the high-water mark waits, so that the next request could come at any time.
-    let (mut driver, _) = with(Limits::new().response_rate_min(50));
+    let (mut driver, _) = driver_with_limits(Limits::new().response_rate_min(50));
     driver.limit_room(0);
     driver.send(&post("/", &"x".repeat(50_000)));
     for _ in 0..60 {
@@ -245,29 +251,29 @@ fn a_connection_is_not_idle_while_a_response_is_still_being_read() {
 
 #[test]
 fn a_connection_is_idle_after_a_large_response_was_read() {
-    let (mut driver, config) = with(Limits::new());
+    let (mut driver, config) = driver_with_limits(Limits::new());
     driver.limit_room(0);
     driver.send(&get("/big"));
     driver.advance(seconds(9));
     driver.make_room(usize::MAX / 2);
     assert_eq!(answers(&driver.take_received()).len(), 1);
-    ends_after(&mut driver, seconds(75), "", "idle_timeouts", &config);
+    assert_ends_after(&mut driver, seconds(75), "", "idle_timeouts", &config);
 }
 
 #[test]
 fn a_handler_may_set_its_own_deadline() {
-    let (mut driver, config) = with(Limits::new());
+    let (mut driver, config) = driver_with_limits(Limits::new());
     driver.send(&get("/timer"));
     driver.advance(seconds(10) - MS);
     assert_eq!(driver.take_received(), b"");
     driver.advance(MS);
     assert_eq!(transcript(&driver.take_received()), "200 GET /timer");
-    assert_eq!(count(&config, "handler_timeouts"), 0);
+    assert_eq!(counter_value(&config, "handler_timeouts"), 0);
 }
 
 #[test]
 fn a_closing_connection_allows_five_seconds_without_progress() {
-    let (mut driver, config) = with(Limits::new());
+    let (mut driver, config) = driver_with_limits(Limits::new());
     driver.limit_room(1000);
     driver.send(&request("GET /big", "Connection: close\r\n", ""));
     for _ in 0..5 {
@@ -277,13 +283,13 @@ fn a_closing_connection_allows_five_seconds_without_progress() {
     }
     driver.advance(seconds(5));
     assert!(driver.is_dropped());
-    assert_eq!(count(&config, "shutdown_timeouts"), 1);
+    assert_eq!(counter_value(&config, "shutdown_timeouts"), 1);
 }
 
 #[test]
 fn a_peer_has_two_seconds_and_32_kib_after_the_last_response() {
     for (octets, is_dropped) in [(32 << 10, false), ((32 << 10) + 1, true)] {
-        let (mut driver, config) = with(Limits::new());
+        let (mut driver, config) = driver_with_limits(Limits::new());
         driver.send(&request("GET /", "Connection: close\r\n", ""));
         assert_eq!(transcript(&driver.take_received()), "200 GET / close");
         driver.send(&vec![b'x'; octets - 1]);
@@ -293,31 +299,31 @@ fn a_peer_has_two_seconds_and_32_kib_after_the_last_response() {
         assert_eq!(driver.is_dropped(), is_dropped);
         driver.advance(MS);
         assert!(driver.is_dropped());
-        assert_eq!(count(&config, "linger_overruns"), u64::from(is_dropped));
-        assert_eq!(count(&config, "linger_timeouts"), u64::from(!is_dropped));
+        assert_eq!(counter_value(&config, "linger_overruns"), u64::from(is_dropped));
+        assert_eq!(counter_value(&config, "linger_timeouts"), u64::from(!is_dropped));
     }
 }
 
 #[test]
 fn an_unwanted_body_has_five_seconds() {
-    let (mut driver, config) = with(Limits::new());
+    let (mut driver, config) = driver_with_limits(Limits::new());
     driver.send(&request("POST /ignore", "Content-Length: 60000\r\n", ""));
     assert_eq!(transcript(&driver.take_received()), "200 POST /ignore");
     for _ in 0..4 {
         driver.send(&[b'x'; 1000]);
         driver.advance(seconds(1));
     }
-    ends_after(&mut driver, seconds(1), "", "undrained", &config);
+    assert_ends_after(&mut driver, seconds(1), "", "undrained", &config);
     // The answer is not taken: the time begins when it is.
-    let (mut driver, config) = with(Limits::new());
+    let (mut driver, config) = driver_with_limits(Limits::new());
     driver.limit_room(10);
     driver.send(&request("POST /ignore", "Content-Length: 5\r\n", ""));
     driver.advance(seconds(8));
     driver.make_room(usize::MAX / 2);
     driver.advance(seconds(1));
-    ends_after(&mut driver, seconds(1), "", "undrained", &config);
+    assert_ends_after(&mut driver, seconds(1), "", "undrained", &config);
     // In time, the next request follows.
-    let (mut driver, _) = with(Limits::new());
+    let (mut driver, _) = driver_with_limits(Limits::new());
     driver.send(&post("/ignore", &"x".repeat(60_000)));
     driver.send(&get("/b"));
     assert_eq!(transcript(&driver.take_received()), "200 POST /ignore | 200 GET /b");

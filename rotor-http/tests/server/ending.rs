@@ -5,7 +5,7 @@ use std::time::Duration;
 use rotor_core::{Drain, Grace, Phase};
 use rotor_http::server::ServerConfig;
 
-use crate::probe::{BIG, Probed, get, post, probe, request, seconds};
+use crate::probe::{BIG, ProbeDriver, get, post, probe, request, seconds};
 use crate::wire::transcript;
 
 const MS: Duration = Duration::from_millis(1);
@@ -39,7 +39,7 @@ fn cases() -> [Case; 5] {
 }
 
 /// The connection, once the drain has begun.
-fn draining(case: &Case, drain: Drain, config: ServerConfig) -> Probed {
+fn draining(case: &Case, drain: Drain, config: ServerConfig) -> ProbeDriver {
     let mut driver = probe(config);
     driver.send(&case.before);
     let _ = driver.take_received();

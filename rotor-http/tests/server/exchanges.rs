@@ -9,10 +9,12 @@ use rotor_http::server::{HttpSeed, HttpStream, ServerConfig};
 use rotor_stream::Stream;
 use rotor_stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
 
-use crate::probe::{BIG, Probe, Probed, Seen, get, line, post, probe, request, seconds};
+use crate::probe::{
+    BIG, Probe, ProbeDriver, TestContext, get, log_line, post, probe, request, seconds,
+};
 use crate::wire::{answers, transcript};
 
-fn events(driver: &Probed) -> Vec<&str> {
+fn events(driver: &ProbeDriver) -> Vec<&str> {
     driver.context().events.iter().map(String::as_str).collect()
 }
 
@@ -366,7 +368,7 @@ fn the_first_request_on_an_aged_connection_is_its_last() {
 fn connections_opened_together_do_not_age_out_together() {
     let config = ServerConfig::new().limits(Limits::new().connection_age_max(seconds(1_000)));
     let seed = HttpSeed::<Probe>::new((), config);
-    let mut test = TestLoop::<HttpStream<Probe, ScriptedSocket>>::new(Seen::default());
+    let mut test = TestLoop::<HttpStream<Probe, ScriptedSocket>>::new(TestContext::default());
     let peers: Vec<_> = (0..8)
         .map(|_| {
             let (socket, peer) = pair(test.world());
@@ -390,12 +392,12 @@ fn connections_opened_together_do_not_age_out_together() {
 }
 
 /// A connection that writes its log into a vector.
-fn logged(limits: Limits) -> (Probed, Arc<Mutex<Vec<String>>>) {
+fn logged(limits: Limits) -> (ProbeDriver, Arc<Mutex<Vec<String>>>) {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let sink = lines.clone();
     let config = ServerConfig::new()
         .limits(limits)
-        .log(move |finished| sink.lock().expect("no test panics there").push(line(finished)));
+        .log(move |finished| sink.lock().expect("no test panics there").push(log_line(finished)));
     (probe(config), lines)
 }
 
@@ -467,7 +469,7 @@ fn the_log_gets_requests_of_disconnected_and_timed_out_peers() {
 
 #[test]
 fn a_handle_of_the_loop_can_be_sent_and_a_context_shared() {
-    fn is_send<T: Send>() {}
-    is_send::<LoopHandle>();
-    is_send::<Seen>();
+    fn assert_send<T: Send>() {}
+    assert_send::<LoopHandle>();
+    assert_send::<TestContext>();
 }

@@ -11,9 +11,9 @@ use crate::probe::{get, request};
 use crate::wire;
 
 /// Fails with the status that its path says.
-struct Fails;
+struct FailingHandler;
 
-impl Server for Fails {
+impl Server for FailingHandler {
     type Context = ();
     type Seed = ();
     type Upgrade = NoUpgrade<()>;
@@ -54,7 +54,7 @@ fn a_failure_with_a_status_that_allows_no_page_is_a_500() {
     ] {
         let shown = input.escape_ascii().to_string();
         let mut driver =
-            Driver::<Connection<Fails>>::new(HttpSeed::new((), ServerConfig::new()), ());
+            Driver::<Connection<FailingHandler>>::new(HttpSeed::new((), ServerConfig::new()), ());
         driver.send(&input);
         let received = driver.take_received();
         let mut rest = &received[..];
@@ -68,9 +68,9 @@ fn a_failure_with_a_status_that_allows_no_page_is_a_500() {
 fn a_failure_without_a_possible_page_is_a_500_on_its_http2_stream() {
     for (path, expected) in [("/204", "500"), ("/426", "500"), ("/404", "404")] {
         let seed = HttpSeed::new((), http2::config());
-        let mut driver = Driver::<Connection<Fails>>::new(seed, ());
+        let mut driver = Driver::<Connection<FailingHandler>>::new(seed, ());
         let asked = http2::headers(1, "GET", path, &[], true);
-        driver.send(&[http2::beginning(&[]), asked].concat());
+        driver.send(&[http2::preface_and_settings(&[]), asked].concat());
         let received = driver.take_received();
         let text = String::from_utf8_lossy(&received);
         assert!(text.contains(&format!("{expected} ")), "{path}: {text:?}");
@@ -78,9 +78,9 @@ fn a_failure_without_a_possible_page_is_a_500_on_its_http2_stream() {
 }
 
 /// Its page is refused at first, for a field behind the one that says when to come again.
-struct SecondPage;
+struct RefusedThenValidPage;
 
-impl Server for SecondPage {
+impl Server for RefusedThenValidPage {
     type Context = ();
     type Seed = ();
     type Upgrade = NoUpgrade<()>;
@@ -104,7 +104,7 @@ impl Server for SecondPage {
 #[test]
 fn a_refused_error_page_does_not_use_up_retry_after() {
     let seed = HttpSeed::new((), ServerConfig::new());
-    let mut driver = Driver::<Connection<SecondPage>>::new(seed, ());
+    let mut driver = Driver::<Connection<RefusedThenValidPage>>::new(seed, ());
     driver.send(&get("/"));
     let answer = &wire::answers(&driver.take_received())[0];
     assert_eq!((answer.text(), answer.field("Retry-After")), ("second", Some("5")));

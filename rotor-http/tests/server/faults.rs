@@ -11,24 +11,24 @@ use crate::probe::{get, probe, request, seconds};
 use crate::wire;
 
 /// A seed that some requests cannot be made from.
-struct Brittle;
+struct PanickingSeed;
 
-impl Clone for Brittle {
-    fn clone(&self) -> Brittle {
+impl Clone for PanickingSeed {
+    fn clone(&self) -> PanickingSeed {
         panic!("as asked")
     }
 }
 
 /// Is never made.
-struct Unmade;
+struct NeverCreated;
 
-impl Server for Unmade {
+impl Server for NeverCreated {
     type Context = ();
-    type Seed = Brittle;
+    type Seed = PanickingSeed;
     type Upgrade = NoUpgrade<()>;
 
     fn headers_received(
-        _: Brittle,
+        _: PanickingSeed,
         _: &Head<'_>,
         _: &mut Response<'_>,
         _: &mut Scope<'_, ()>,
@@ -41,16 +41,17 @@ impl Server for Unmade {
 fn a_seed_that_panics_when_it_is_cloned_is_a_500() {
     let config = ServerConfig::new();
     let counters = config.counters();
-    let mut driver = Driver::<Connection<Unmade>>::new(HttpSeed::new(Brittle, config), ());
+    let mut driver =
+        Driver::<Connection<NeverCreated>>::new(HttpSeed::new(PanickingSeed, config), ());
     driver.send(&get("/"));
     assert_eq!(wire::transcript(&driver.take_received()), "500 close");
     assert_eq!((counters.panics(), driver.failures().len()), (1, 0));
 }
 
 /// Does not say what it supports.
-struct Undecided;
+struct PanickingSupports;
 
-impl Server for Undecided {
+impl Server for PanickingSupports {
     type Context = ();
     type Seed = ();
     type Upgrade = NoUpgrade<()>;
@@ -80,7 +81,8 @@ fn a_panic_in_supports_is_a_500() {
     {
         let config = ServerConfig::new();
         let counters = config.counters();
-        let mut driver = Driver::<Connection<Undecided>>::new(HttpSeed::new((), config), ());
+        let mut driver =
+            Driver::<Connection<PanickingSupports>>::new(HttpSeed::new((), config), ());
         driver.send(&[get("/"), request(&format!("{method} /"), "", "")].concat());
         assert_eq!(
             wire::transcript(&driver.take_received()),
@@ -365,12 +367,12 @@ fn errors_without_a_handler_use_the_error_page_of_the_server() {
 }
 
 /// Sends what the test is about, by `send` or `send_with`; if it is refused, something else.
-struct Whole;
+struct WholeResponse;
 
-type Wanted = (u16, Vec<(&'static str, &'static [u8])>, &'static str, &'static [u8]);
+type ResponseParts = (u16, Vec<(&'static str, &'static [u8])>, &'static str, &'static [u8]);
 
-impl Server for Whole {
-    type Context = (Wanted, Option<MessageError>);
+impl Server for WholeResponse {
+    type Context = (ResponseParts, Option<MessageError>);
     type Seed = ();
     type Upgrade = NoUpgrade<Self::Context>;
 
@@ -408,8 +410,8 @@ impl Server for Whole {
 
 #[test]
 fn a_whole_response_is_written_whole_or_not_at_all() {
-    let ask = |wanted: Wanted, request: &[u8]| {
-        let mut driver = Driver::<Connection<Whole>>::new(
+    let ask = |wanted: ResponseParts, request: &[u8]| {
+        let mut driver = Driver::<Connection<WholeResponse>>::new(
             HttpSeed::new((), ServerConfig::new()),
             (wanted, None),
         );

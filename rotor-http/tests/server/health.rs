@@ -13,7 +13,7 @@ use rotor_stream::testing::Driver;
 
 use crate::probe::{get, request, seconds};
 
-type Probed = Driver<Connection<HealthServer<()>>>;
+type ProbeDriver = Driver<Connection<HealthServer<()>>>;
 
 struct Idle;
 
@@ -23,16 +23,16 @@ impl Machine for Idle {
 }
 
 /// A loop beside the one that answers.
-fn other() -> LoopInstance<Idle> {
+fn other_loop() -> LoopInstance<Idle> {
     Loop::new(&Config::new()).expect("there are descriptors").instantiate(())
 }
 
-fn answering(health: &Health) -> Probed {
+fn health_driver(health: &Health) -> ProbeDriver {
     Driver::new(HttpSeed::new(health.clone(), ServerConfig::new()), ())
 }
 
 /// The status, and the body.
-fn ask(driver: &mut Probed, path: &str) -> (String, String) {
+fn probe_path(driver: &mut ProbeDriver, path: &str) -> (String, String) {
     driver.send(&get(path));
     let answer = String::from_utf8(driver.take_received()).expect("it is text");
     let (head, body) = answer.split_once("\r\n\r\n").expect("a whole head");
@@ -52,53 +52,57 @@ fn unavailable(reasons: &[&str]) -> (String, String) {
 fn a_process_is_ready_from_set_ready_until_its_drain_is_announced() {
     let pulses = Pulses::new();
     let health = Health::new(pulses.clone());
-    let mut driver = answering(&health);
+    let mut driver = health_driver(&health);
     pulses.watch(driver.test().instance());
-    assert_eq!(ask(&mut driver, "/livez"), ("200".into(), OK.into()));
-    assert_eq!(ask(&mut driver, "/readyz"), unavailable(&["it has not started yet"]));
+    assert_eq!(probe_path(&mut driver, "/livez"), ("200".into(), OK.into()));
+    assert_eq!(probe_path(&mut driver, "/readyz"), unavailable(&["it has not started yet"]));
     health.set_ready(true);
-    assert_eq!(ask(&mut driver, "/readyz"), ("200".into(), OK.into()));
+    assert_eq!(probe_path(&mut driver, "/readyz"), ("200".into(), OK.into()));
     driver.drain_with(Drain::new(seconds(10)).announce(seconds(5)));
-    assert_eq!(ask(&mut driver, "/readyz"), unavailable(&["it is about to end"]));
-    let mut driver = answering(&health);
-    assert_eq!(ask(&mut driver, "/livez"), ("200".into(), OK.into()), "it need not be killed");
+    assert_eq!(probe_path(&mut driver, "/readyz"), unavailable(&["it is about to end"]));
+    let mut driver = health_driver(&health);
+    assert_eq!(
+        probe_path(&mut driver, "/livez"),
+        ("200".into(), OK.into()),
+        "it need not be killed"
+    );
 }
 
 #[test]
 fn a_probe_on_another_loop_sees_the_announcement_at_once() {
     let pulses = Pulses::new();
     let health = Health::new(pulses.clone());
-    let mut instance = other();
+    let mut instance = other_loop();
     pulses.watch(&mut instance);
     health.set_ready(true);
-    let mut driver = answering(&health);
-    assert_eq!(ask(&mut driver, "/readyz").0, "200");
+    let mut driver = health_driver(&health);
+    assert_eq!(probe_path(&mut driver, "/readyz").0, "200");
     instance.handle().drain_with(Drain::new(seconds(10)).announce(seconds(5)));
-    assert_eq!(ask(&mut driver, "/readyz"), unavailable(&["it is about to end"]));
+    assert_eq!(probe_path(&mut driver, "/readyz"), unavailable(&["it is about to end"]));
 }
 
 #[test]
 fn a_loop_without_a_turn_for_five_seconds_is_reported() {
     let pulses = Pulses::new();
     let health = Health::new(pulses.clone());
-    let mut driver = answering(&health);
+    let mut driver = health_driver(&health);
     // It is never run; its clock began with the process, the answering loop's with zero.
-    let mut held_up = other();
+    let mut held_up = other_loop();
     pulses.watch(driver.test().instance());
     pulses.watch(&mut held_up);
     health.set_ready(true);
     driver.advance(seconds(4));
-    assert_eq!(ask(&mut driver, "/livez").0, "200");
+    assert_eq!(probe_path(&mut driver, "/livez").0, "200");
     for _ in 0..10 {
         driver.advance(seconds(60));
-        ask(&mut driver, "/livez");
+        probe_path(&mut driver, "/livez");
     }
-    let (status, body) = ask(&mut driver, "/livez");
+    let (status, body) = probe_path(&mut driver, "/livez");
     assert_eq!(status, "503");
     assert!(body.contains("\"loop 1 has made no turn for "), "{body}");
-    assert_eq!(ask(&mut driver, "/readyz"), (status, body));
+    assert_eq!(probe_path(&mut driver, "/readyz"), (status, body));
     drop(held_up);
-    assert_eq!(ask(&mut driver, "/livez"), unavailable(&["loop 1 has ended"]));
+    assert_eq!(probe_path(&mut driver, "/livez"), unavailable(&["loop 1 has ended"]));
 }
 
 #[test]
@@ -110,18 +114,18 @@ fn custom_checks_are_run_for_readiness_only() {
         if asked.load(Relaxed) { Ok(()) } else { Err("it is \"cold\"".into()) }
     });
     health.set_ready(true);
-    let mut driver = answering(&health);
+    let mut driver = health_driver(&health);
     pulses.watch(driver.test().instance());
-    assert_eq!(ask(&mut driver, "/readyz").0, "200");
+    assert_eq!(probe_path(&mut driver, "/readyz").0, "200");
     is_there.store(false, Relaxed);
-    assert_eq!(ask(&mut driver, "/readyz"), unavailable(&["cache: it is \\\"cold\\\""]));
-    assert_eq!(ask(&mut driver, "/livez").0, "200");
+    assert_eq!(probe_path(&mut driver, "/readyz"), unavailable(&["cache: it is \\\"cold\\\""]));
+    assert_eq!(probe_path(&mut driver, "/livez").0, "200");
 }
 
 #[test]
 fn other_methods_and_other_paths_are_refused() {
-    let mut driver = answering(&Health::new(Pulses::new()));
-    assert_eq!(ask(&mut driver, "/").0, "404");
+    let mut driver = health_driver(&Health::new(Pulses::new()));
+    assert_eq!(probe_path(&mut driver, "/").0, "404");
     driver.send(&request("POST /livez", "", ""));
     let answer = String::from_utf8(driver.take_received()).expect("it is text");
     assert!(answer.starts_with("HTTP/1.1 405 ") && answer.contains("Allow: GET, HEAD"), "{answer}");
@@ -135,7 +139,7 @@ fn other_methods_and_other_paths_are_refused() {
 #[expect(clippy::disallowed_methods, reason = "a client that is no machine")]
 fn a_health_port_answers_while_no_other_loop_runs() {
     let pulses = Pulses::new();
-    let mut instance = other();
+    let mut instance = other_loop();
     pulses.watch(&mut instance);
     let health = Health::new(pulses);
     let port = health.serve_at(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");

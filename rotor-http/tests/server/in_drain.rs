@@ -10,23 +10,23 @@ use rotor_http::server::{
 };
 use rotor_stream::testing::Driver;
 
-use crate::http2::client::{beginning, config, headers};
+use crate::http2::client::{config, headers, preface_and_settings};
 use crate::probe::{get, request};
 use crate::wire::transcript;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Has no end of its own: it ends in a drain.
-struct Endless;
+struct EndlessResponse;
 
 /// A response is under way, and has no end.
-fn begin<S: Server>(handler: S, response: &mut Response<'_>) -> Next<S> {
+fn start_response<S: Server>(handler: S, response: &mut Response<'_>) -> Next<S> {
     response.status(Status::OK).and_then(|()| response.add_chunked()).expect("fields");
     response.done_headers().and_then(|()| response.write_body("on")).expect("a body");
     Next::go_on(handler).no_deadline()
 }
 
-impl Server for Endless {
+impl Server for EndlessResponse {
     type Context = u32;
     type Seed = ();
     type Upgrade = NoUpgrade<u32>;
@@ -38,9 +38,11 @@ impl Server for Endless {
         scope: &mut Scope<'_, u32>,
     ) -> Next<Self> {
         match head.path() {
-            "/after" => Next::after(scope.now() + SECOND, |response, _| begin(Endless, response)),
-            "/body" => Next::recv(Endless, RecvMode::Buffered(9)).no_deadline(),
-            _ => begin(Endless, response),
+            "/after" => Next::after(scope.now() + SECOND, |response, _| {
+                start_response(EndlessResponse, response)
+            }),
+            "/body" => Next::recv(EndlessResponse, RecvMode::Buffered(9)).no_deadline(),
+            _ => start_response(EndlessResponse, response),
         }
     }
 
@@ -48,9 +50,9 @@ impl Server for Endless {
         self,
         _: rotor_core::Time,
         response: &mut Response<'_>,
-        told: &mut Scope<'_, u32>,
+        notified: &mut Scope<'_, u32>,
     ) -> Next<Self> {
-        **told += 1;
+        **notified += 1;
         if response.is_started() {
             response.write_body(" and off").and_then(|()| response.done()).expect("its end");
         } else {
@@ -60,7 +62,7 @@ impl Server for Endless {
     }
 }
 
-fn driver(config: ServerConfig) -> Driver<Connection<Endless>> {
+fn driver(config: ServerConfig) -> Driver<Connection<EndlessResponse>> {
     Driver::new(HttpSeed::new((), config), 0)
 }
 
@@ -117,7 +119,7 @@ fn a_handler_after_a_wait_is_notified_whenever_the_drain_began() {
 fn handlers_on_http2_are_notified_of_a_drain() {
     for path in ["/", "/after"] {
         let mut driver = driver(config());
-        driver.send(&beginning(&[]));
+        driver.send(&preface_and_settings(&[]));
         driver.drain_with(drain());
         driver.take_received();
         driver.send(&headers(1, "GET", path, &[], true));
@@ -130,9 +132,9 @@ fn handlers_on_http2_are_notified_of_a_drain() {
 }
 
 /// Says goodbye in a drain, and goes on.
-struct Stays;
+struct RepliesWhileDraining;
 
-impl Server for Stays {
+impl Server for RepliesWhileDraining {
     type Context = u32;
     type Seed = ();
     type Upgrade = NoUpgrade<u32>;
@@ -144,8 +146,10 @@ impl Server for Stays {
         scope: &mut Scope<'_, u32>,
     ) -> Next<Self> {
         match head.path() {
-            "/after" => Next::after(scope.now() + SECOND, |response, _| begin(Stays, response)),
-            _ => begin(Stays, response),
+            "/after" => Next::after(scope.now() + SECOND, |response, _| {
+                start_response(RepliesWhileDraining, response)
+            }),
+            _ => start_response(RepliesWhileDraining, response),
         }
     }
 
@@ -153,9 +157,9 @@ impl Server for Stays {
         self,
         _: rotor_core::Time,
         response: &mut Response<'_>,
-        told: &mut Scope<'_, u32>,
+        notified: &mut Scope<'_, u32>,
     ) -> Next<Self> {
-        **told += 1;
+        **notified += 1;
         response.write_body(" goodbye").expect("a piece");
         Next::go_on(self).no_deadline()
     }
@@ -163,9 +167,10 @@ impl Server for Stays {
 
 #[test]
 fn a_handler_created_in_the_turn_of_the_drain_is_notified_once() {
-    let http2 = [beginning(&[]), headers(1, "GET", "/", &[], true)].concat();
+    let http2 = [preface_and_settings(&[]), headers(1, "GET", "/", &[], true)].concat();
     for (config, asked) in [(ServerConfig::new(), get("/")), (config(), http2)] {
-        let mut driver = Driver::<Connection<Stays>>::new(HttpSeed::new((), config), 0);
+        let mut driver =
+            Driver::<Connection<RepliesWhileDraining>>::new(HttpSeed::new((), config), 0);
         driver.peer().send(&asked);
         driver.drain_with(drain());
         let received = driver.take_received();
@@ -177,7 +182,8 @@ fn a_handler_created_in_the_turn_of_the_drain_is_notified_once() {
 
 #[test]
 fn a_handler_after_a_wait_is_notified_if_only_its_connection_drains() {
-    let mut driver = Driver::<Connection<Stays>>::new(HttpSeed::new((), ServerConfig::new()), 0);
+    let mut driver =
+        Driver::<Connection<RepliesWhileDraining>>::new(HttpSeed::new((), ServerConfig::new()), 0);
     driver.send(&get("/after"));
     let _ = driver.test().instance().machines().scan(Cursor::START, |_, _| Verdict::Drain);
     driver.settle();

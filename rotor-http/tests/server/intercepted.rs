@@ -57,9 +57,9 @@ impl Server for Echo {
 }
 
 /// Numbers each answer, and refuses some.
-struct Door;
+struct NumberingInterceptor;
 
-impl Intercept for Door {
+impl Intercept for NumberingInterceptor {
     type Server = Echo;
 
     fn intercept(
@@ -87,7 +87,7 @@ impl Intercept for Door {
     }
 }
 
-type Test = Driver<Connection<Intercepted<Door>>>;
+type Test = Driver<Connection<Intercepted<NumberingInterceptor>>>;
 
 fn test() -> Test {
     Driver::new(HttpSeed::new(7, ServerConfig::new()), Context::new())

@@ -26,17 +26,17 @@ struct Shared {
 }
 
 /// Does what its path says.
-struct Waits;
+struct WaitingServer;
 
-impl Waits {
+impl WaitingServer {
     fn ask(scope: &mut Scope<'_, Shared>) -> Future<String> {
         let (port, future) = scope.create_future();
         scope.port = Some(port);
         future
     }
 
-    fn wait(scope: &mut Scope<'_, Shared>) -> Next<Waits> {
-        let future = Waits::ask(scope);
+    fn wait(scope: &mut Scope<'_, Shared>) -> Next<WaitingServer> {
+        let future = WaitingServer::ask(scope);
         Next::wait(future, scope.now() + SECOND, |came, response, _| match came {
             Ok(text) => response.reply(Status::OK, "text/plain", text.as_bytes()),
             Err(FutureError::Dropped) => {
@@ -47,7 +47,7 @@ impl Waits {
     }
 }
 
-impl Server for Waits {
+impl Server for WaitingServer {
     type Context = Shared;
     type Seed = ();
     type Upgrade = NoUpgrade<Shared>;
@@ -59,11 +59,11 @@ impl Server for Waits {
         scope: &mut Scope<'_, Shared>,
     ) -> Next<Self> {
         match head.path() {
-            "/wait" => Waits::wait(scope),
+            "/wait" => WaitingServer::wait(scope),
             "/after" => Next::after(scope.now() + SECOND, |response, _| {
                 response.reply(Status::OK, "text/plain", b"a second later")
             }),
-            "/twice" => Next::after(scope.now() + SECOND, |_, scope| Waits::wait(scope)),
+            "/twice" => Next::after(scope.now() + SECOND, |_, scope| WaitingServer::wait(scope)),
             "/offload" => Next::offload(
                 scope,
                 SECOND,
@@ -79,9 +79,9 @@ impl Server for Waits {
                 |_, r, _| r.reply(Status::OK, "text/plain", b"never"),
             ),
             "/reply-panics" => {
-                Next::after(scope.now(), |_, _| -> Next<Waits> { panic!("as asked") })
+                Next::after(scope.now(), |_, _| -> Next<WaitingServer> { panic!("as asked") })
             }
-            _ => Next::recv(Waits, RecvMode::Progressive(1)).keep_deadline(),
+            _ => Next::recv(WaitingServer, RecvMode::Progressive(1)).keep_deadline(),
         }
     }
 
@@ -91,14 +91,14 @@ impl Server for Waits {
         _: &mut Response<'_>,
         scope: &mut Scope<'_, Shared>,
     ) -> Next<Self> {
-        Waits::wait(scope)
+        WaitingServer::wait(scope)
     }
 }
 
 /// Sends all requests to one of two equal servers.
-pub(crate) struct All<S, const IS_FIRST: bool>(PhantomData<S>);
+pub(crate) struct SingleRoute<S, const IS_FIRST: bool>(PhantomData<S>);
 
-impl<S: Server + 'static, const IS_FIRST: bool> Route for All<S, IS_FIRST> {
+impl<S: Server + 'static, const IS_FIRST: bool> Route for SingleRoute<S, IS_FIRST> {
     type First = S;
     type Second = S;
 
@@ -115,11 +115,13 @@ fn get(path: &str) -> Vec<u8> {
 macro_rules! both {
     (|$driver:ident| $body:block) => {
         let seed = HttpSeed::new((), ServerConfig::new());
-        let mut $driver = Driver::<Connection<Waits>>::new(seed, Shared::default());
+        let mut $driver = Driver::<Connection<WaitingServer>>::new(seed, Shared::default());
         $body;
         let seed = HttpSeed::new(((), ()), ServerConfig::new());
-        let mut $driver =
-            Driver::<Connection<Routed<All<Waits, false>>>>::new(seed, Shared::default());
+        let mut $driver = Driver::<Connection<Routed<SingleRoute<WaitingServer, false>>>>::new(
+            seed,
+            Shared::default(),
+        );
         $body;
     };
 }
@@ -141,9 +143,9 @@ fn an_awaited_value_is_the_reply_and_the_connection_goes_on() {
 }
 
 /// Asks for a value when the head has come, and waits for it when the body has.
-struct Early(Future<String>);
+struct EarlyRequest(Future<String>);
 
-impl Server for Early {
+impl Server for EarlyRequest {
     type Context = Shared;
     type Seed = ();
     type Upgrade = NoUpgrade<Shared>;
@@ -154,7 +156,7 @@ impl Server for Early {
         _: &mut Response<'_>,
         scope: &mut Scope<'_, Shared>,
     ) -> Next<Self> {
-        Next::recv(Early(Waits::ask(scope)), RecvMode::Buffered(9)).keep_deadline()
+        Next::recv(EarlyRequest(WaitingServer::ask(scope)), RecvMode::Buffered(9)).keep_deadline()
     }
 
     fn request_received(
@@ -184,8 +186,8 @@ fn a_value_set_before_the_wait_is_the_reply_at_once() {
             assert_eq!(transcript(&driver.take_received()), format!("200 {text}"));
         }
     }
-    test::<Early>(HttpSeed::new((), ServerConfig::new()));
-    test::<Routed<All<Early, false>>>(HttpSeed::new(((), ()), ServerConfig::new()));
+    test::<EarlyRequest>(HttpSeed::new((), ServerConfig::new()));
+    test::<Routed<SingleRoute<EarlyRequest, false>>>(HttpSeed::new(((), ()), ServerConfig::new()));
 }
 
 #[test]
@@ -223,9 +225,9 @@ fn a_pause_lasts_as_requested_and_may_lead_to_another_wait() {
 }
 
 /// What a server on the kernel's sockets, with a pool of threads, says to one request.
-fn asked(path: &str, pool: OffloadPool) -> Vec<u8> {
+fn response_on_real_sockets(path: &str, pool: OffloadPool) -> Vec<u8> {
     let config = Config::new().offload_pool(pool);
-    let mut creator = Loop::<HttpAccept<Waits, TcpListener>>::new(&config).expect("a loop");
+    let mut creator = Loop::<HttpAccept<WaitingServer, TcpListener>>::new(&config).expect("a loop");
     let mut address = None;
     let made = creator.add_machine_with(|scope| {
         rotor_core::Response::attempt(|| {
@@ -253,8 +255,10 @@ fn asked(path: &str, pool: OffloadPool) -> Vec<u8> {
 
 #[test]
 fn offloaded_work_is_the_reply_or_a_500_on_panic_or_a_503_if_full() {
-    assert_eq!(transcript(&asked("/offload", OffloadPool::new(1, 1))), "200 42");
-    assert!(asked("/panics", OffloadPool::new(1, 1)).starts_with(b"HTTP/1.1 500 "));
+    assert_eq!(transcript(&response_on_real_sockets("/offload", OffloadPool::new(1, 1))), "200 42");
+    assert!(
+        response_on_real_sockets("/panics", OffloadPool::new(1, 1)).starts_with(b"HTTP/1.1 500 ")
+    );
     // A loop in memory has no threads, so it takes no work.
     both!(|driver| {
         driver.send(&get("/offload"));
@@ -297,9 +301,9 @@ fn a_disconnect_cancels_the_wait() {
 }
 
 /// Waits for a second, as something else, then for its peer's end.
-struct Hears;
+struct AwaitsPeerEnd;
 
-impl Server for Hears {
+impl Server for AwaitsPeerEnd {
     type Context = Shared;
     type Seed = ();
     type Upgrade = NoUpgrade<Shared>;
@@ -312,7 +316,7 @@ impl Server for Hears {
         _: &mut Response<'_>,
         scope: &mut Scope<'_, Shared>,
     ) -> Next<Self> {
-        Next::after(scope.now() + SECOND, |_, _| Next::go_on(Hears).no_deadline())
+        Next::after(scope.now() + SECOND, |_, _| Next::go_on(AwaitsPeerEnd).no_deadline())
     }
 
     fn peer_ended(self, response: &mut Response<'_>, _: &mut Scope<'_, Shared>) -> Next<Self> {
@@ -339,22 +343,22 @@ fn a_peer_end_during_a_wait_is_reported_to_the_next_handler() {
             assert!(driver.is_ended());
         }
     }
-    test::<Hears>(HttpSeed::new((), ServerConfig::new()));
-    test::<Routed<All<Hears, true>>>(HttpSeed::new(((), ()), ServerConfig::new()));
+    test::<AwaitsPeerEnd>(HttpSeed::new((), ServerConfig::new()));
+    test::<Routed<SingleRoute<AwaitsPeerEnd, true>>>(HttpSeed::new(((), ()), ServerConfig::new()));
 }
 
 /// Waits for a second with the last piece of its body, then for the end of that.
-struct WaitsWithin {
+struct WaitsWithinBody {
     blocks: bool,
 }
 
-impl WaitsWithin {
-    fn wait(self, scope: &Scope<'_, Shared>) -> Next<WaitsWithin> {
+impl WaitsWithinBody {
+    fn wait(self, scope: &Scope<'_, Shared>) -> Next<WaitsWithinBody> {
         Next::after(scope.now() + SECOND, |_, _| Next::go_on(self).no_deadline())
     }
 }
 
-impl Server for WaitsWithin {
+impl Server for WaitsWithinBody {
     type Context = Shared;
     type Seed = ();
     type Upgrade = NoUpgrade<Shared>;
@@ -367,7 +371,7 @@ impl Server for WaitsWithin {
     ) -> Next<Self> {
         let blocks = head.path() == "/blocks";
         let mode = if blocks { RecvMode::Blocks } else { RecvMode::Progressive(1) };
-        Next::recv(WaitsWithin { blocks }, mode).keep_deadline()
+        Next::recv(WaitsWithinBody { blocks }, mode).keep_deadline()
     }
 
     fn request_chunk(
@@ -414,6 +418,9 @@ fn a_body_end_during_a_wait_is_reported_to_the_next_handler() {
             assert_eq!(transcript(&driver.take_received()), "200 no sum", "{path}");
         }
     }
-    test::<WaitsWithin>(HttpSeed::new((), ServerConfig::new()));
-    test::<Routed<All<WaitsWithin, true>>>(HttpSeed::new(((), ()), ServerConfig::new()));
+    test::<WaitsWithinBody>(HttpSeed::new((), ServerConfig::new()));
+    test::<Routed<SingleRoute<WaitsWithinBody, true>>>(HttpSeed::new(
+        ((), ()),
+        ServerConfig::new(),
+    ));
 }

@@ -31,7 +31,11 @@ fn by_path(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) 
     }
 }
 
-fn surrounded(head: &Head<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Reply {
+fn with_outer_fields(
+    head: &Head<'_>,
+    response: &mut Response<'_>,
+    scope: &mut Scope<'_, ()>,
+) -> Reply {
     response.with_fields(OUTER, |response| {
         response.with_fields(INNER, |response| by_path(head, response, scope))
     })
@@ -56,15 +60,19 @@ fn a_response_begins_with_the_fields_of_all_surrounding_layers() {
         ("/none", format!("HTTP/1.1 204 No Content\r\n{fields}\r\n")),
         ("/early", format!("HTTP/1.1 103 Early Hints\r\n\r\n{ok}Content-Length: 5\r\n\r\nhello")),
     ] {
-        assert_eq!(ask(surrounded, path), expected, "{path}");
+        assert_eq!(ask(with_outer_fields, path), expected, "{path}");
     }
-    let page = ask(surrounded, "/nothing");
+    let page = ask(with_outer_fields, "/nothing");
     assert!(page.starts_with("HTTP/1.1 500 ") && !page.contains("X-Outer"), "{page}");
 }
 
 #[test]
 fn an_invalid_field_refuses_the_status_and_leaves_nothing_behind() {
-    fn bad(head: &Head<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Reply {
+    fn with_invalid_fields(
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, ()>,
+    ) -> Reply {
         for (fields, expected) in [
             (BAD, MessageError::FieldValue),
             (RESERVED, MessageError::FieldReserved("call `add_length`")),
@@ -76,12 +84,16 @@ fn an_invalid_field_refuses_the_status_and_leaves_nothing_behind() {
         }
         by_path(head, response, scope)
     }
-    let answer = ask(bad, "/whole");
+    let answer = ask(with_invalid_fields, "/whole");
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"), "{answer}");
     assert!(!answer.contains("X-"), "{answer}");
 }
 
-fn always(head: &Head<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Reply {
+fn with_permanent_fields(
+    head: &Head<'_>,
+    response: &mut Response<'_>,
+    scope: &mut Scope<'_, ()>,
+) -> Reply {
     for (name, value, expected) in [
         ("X-Always", "1: 2", Ok(())),
         ("X-Empty", "", Ok(())),
@@ -109,16 +121,23 @@ fn permanent_fields_are_in_every_response_to_their_request_only() {
         ("/nothing", format!("HTTP/1.1 500 Internal Server Error\r\n{kept}Content-Type: ")),
         ("/panics", format!("HTTP/1.1 500 Internal Server Error\r\n{kept}Content-Type: ")),
     ] {
-        let answer = ask(always, path);
+        let answer = ask(with_permanent_fields, path);
         assert!(answer.starts_with(&begin) && !answer.contains("Bad"), "{path}: {answer}");
     }
-    fn once(head: &Head<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Reply {
+    fn permanent_fields_on_one_path(
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, ()>,
+    ) -> Reply {
         match head.path() {
-            "/none" => always(head, response, scope),
+            "/none" => with_permanent_fields(head, response, scope),
             _ => by_path(head, response, scope),
         }
     }
-    let seed = HttpSeed::<ServerFn<Function, _>>::new(once as Function, ServerConfig::new());
+    let seed = HttpSeed::<ServerFn<Function, _>>::new(
+        permanent_fields_on_one_path as Function,
+        ServerConfig::new(),
+    );
     let mut driver = Driver::<Connection<ServerFn<Function, ()>>>::new(seed, ());
     driver.send(&[get("/none"), get("/whole")].concat());
     let received = String::from_utf8(driver.take_received()).expect("text");

@@ -4,7 +4,7 @@
 use rotor_http::Limits;
 use rotor_http::server::ServerConfig;
 
-use crate::probe::{BIG, Probed, get, probe, request};
+use crate::probe::{BIG, ProbeDriver, get, probe, request};
 use crate::wire::transcript;
 
 /// A limit: its value, the bytes that have `size` of what it limits, and what comes of one more.
@@ -177,7 +177,7 @@ const LIMITS: [Limit; 16] = [
     },
 ];
 
-fn talk(limit: &Limit, size: usize, is_bytewise: bool) -> (Probed, u64) {
+fn send_limited(limit: &Limit, size: usize, is_bytewise: bool) -> (ProbeDriver, u64) {
     let config = ServerConfig::new().limits((limit.set)(Limits::new(), limit.n));
     let counters = config.counters();
     let mut driver = probe(config);
@@ -196,7 +196,7 @@ fn every_limit_is_exact_and_violations_are_counted() {
         for is_bytewise in [false, true] {
             let name = format!("{}, byte by byte: {is_bytewise}", limit.name);
             for size in [limit.n - 1, limit.n] {
-                let (mut driver, count) = talk(limit, size, is_bytewise);
+                let (mut driver, count) = send_limited(limit, size, is_bytewise);
                 assert_eq!(count, 0, "{name}: {size} is within the limit");
                 if limit.name.starts_with("method") {
                     continue;
@@ -207,7 +207,7 @@ fn every_limit_is_exact_and_violations_are_counted() {
                 let answer = transcript(&driver.take_received());
                 assert!(answer.starts_with("200 GET /next"), "{name}: {size}: {answer:?}");
             }
-            let (driver, count) = talk(limit, limit.n + 1, is_bytewise);
+            let (driver, count) = send_limited(limit, limit.n + 1, is_bytewise);
             assert!(driver.is_ended(), "{name}: it ends");
             assert_eq!(
                 (transcript(&driver.take_received()).as_str(), count),

@@ -64,9 +64,9 @@ const CALLS: [Call; 30] = [
 ];
 
 /// Makes the calls that its seed lists, whatever comes of them.
-struct Misuser(Vec<Call>);
+struct MisusingHandler(Vec<Call>);
 
-fn make(calls: &[Call], response: &mut Response<'_>) {
+fn make_calls(calls: &[Call], response: &mut Response<'_>) {
     for call in calls {
         let _misuse = match *call {
             Call::Status(code) => response.status(Status::new(code).expect("a status")),
@@ -92,7 +92,7 @@ fn make(calls: &[Call], response: &mut Response<'_>) {
     }
 }
 
-impl Server for Misuser {
+impl Server for MisusingHandler {
     type Context = ();
     type Seed = Vec<Call>;
     type Upgrade = NoUpgrade<()>;
@@ -108,11 +108,11 @@ impl Server for Misuser {
             return Next::finished();
         }
         if let Some(at) = calls.iter().position(|call| *call == Call::GoOn) {
-            make(&calls[..at], response);
-            return Next::recv(Misuser(calls[at..].to_vec()), RecvMode::Buffered(10))
+            make_calls(&calls[..at], response);
+            return Next::recv(MisusingHandler(calls[at..].to_vec()), RecvMode::Buffered(10))
                 .keep_deadline();
         }
-        make(&calls, response);
+        make_calls(&calls, response);
         Next::finished()
     }
 
@@ -122,14 +122,14 @@ impl Server for Misuser {
         response: &mut Response<'_>,
         _: &mut Scope<'_, ()>,
     ) -> Next<Self> {
-        make(&self.0, response);
+        make_calls(&self.0, response);
         Next::finished()
     }
 }
 
 /// Reads all answers; the last may be cut, if the connection ended with it. To HEAD, none has a
 /// body.
-fn read(mut bytes: &[u8], is_ended: bool, is_head: bool, calls: &[Call]) -> Vec<Answer> {
+fn read_responses(mut bytes: &[u8], is_ended: bool, is_head: bool, calls: &[Call]) -> Vec<Answer> {
     let mut answers: Vec<Answer> = Vec::new();
     while !bytes.is_empty() {
         let finals = answers.iter().filter(|answer| answer.status >= 200).count();
@@ -157,11 +157,13 @@ fn take_head(bytes: &mut &[u8]) -> Result<Answer, String> {
 
 fn check(calls: &[Call], start: &str, fields: &str) {
     let is_head = start.starts_with("HEAD");
-    let mut driver =
-        Driver::<Connection<Misuser>>::new(HttpSeed::new(calls.to_vec(), ServerConfig::new()), ());
+    let mut driver = Driver::<Connection<MisusingHandler>>::new(
+        HttpSeed::new(calls.to_vec(), ServerConfig::new()),
+        (),
+    );
     driver.send(&[request(start, fields, ""), get("/good")].concat());
     let bytes = driver.take_received();
-    let answers = read(&bytes, driver.is_ended(), is_head, calls);
+    let answers = read_responses(&bytes, driver.is_ended(), is_head, calls);
     let finals: Vec<&Answer> = answers.iter().filter(|answer| answer.status >= 200).collect();
     let shown = bytes.escape_ascii();
     assert!((1..=2).contains(&finals.len()) || driver.is_ended(), "{calls:?}: {shown}");
@@ -220,7 +222,7 @@ fn a_panic_anywhere_is_a_500_or_ends_the_connection() {
     for at in 0..=good.len() {
         let mut calls = good.to_vec();
         calls.insert(at, Call::Panic);
-        let mut driver = Driver::<Connection<Misuser>>::new(
+        let mut driver = Driver::<Connection<MisusingHandler>>::new(
             HttpSeed::new(calls.clone(), ServerConfig::new()),
             (),
         );
@@ -237,14 +239,14 @@ fn an_incomplete_unsent_response_becomes_a_500() {
     let calls = [Call::Status(200), Call::Length(3), Call::DoneHeaders, Call::Body("")];
     for count in 0..=calls.len() {
         let seed = HttpSeed::new(calls[..count].to_vec(), ServerConfig::new());
-        let mut driver = Driver::<Connection<Misuser>>::new(seed, ());
+        let mut driver = Driver::<Connection<MisusingHandler>>::new(seed, ());
         driver.send(&[get("/"), get("/good")].concat());
         assert_eq!(wire::transcript(&driver.take_received()), "500 close", "{count}");
     }
     // An interim answer of an earlier call stays.
     let seed =
         HttpSeed::new(vec![Call::Interim(103), Call::GoOn, Call::Status(200)], ServerConfig::new());
-    let mut driver = Driver::<Connection<Misuser>>::new(seed, ());
+    let mut driver = Driver::<Connection<MisusingHandler>>::new(seed, ());
     driver.send(&get("/"));
     assert_eq!(wire::transcript(&driver.take_received()), "103 | 500 close");
 }
@@ -258,7 +260,7 @@ fn continue_is_sent_once_and_by_the_connection() {
         (vec![Call::Interim(100), Call::Interim(101), Call::Send], ""),
     ] {
         let seed = HttpSeed::new(calls.clone(), ServerConfig::new());
-        let mut driver = Driver::<Connection<Misuser>>::new(seed, ());
+        let mut driver = Driver::<Connection<MisusingHandler>>::new(seed, ());
         let fields = "Content-Length: 1\r\nExpect: 100-continue\r\n";
         driver.send(&request("POST /", fields, ""));
         let received = String::from_utf8(driver.take_received()).expect("ASCII");

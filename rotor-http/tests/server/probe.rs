@@ -14,7 +14,7 @@ use crate::relay::Relay;
 
 /// What the handlers of a test share.
 #[derive(Default, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct TestContext {
     pub(crate) events: Vec<String>,
     pub(crate) notifier: Option<Notifier>,
     /// Told to the handler that waits, when it is woken.
@@ -60,7 +60,7 @@ pub(crate) struct Probe {
 
 pub(crate) const BIG: usize = 1 << 20;
 
-type Sc<'a, 'b> = &'a mut Scope<'b, Seen>;
+type Sc<'a, 'b> = &'a mut Scope<'b, TestContext>;
 
 impl Probe {
     /// Answers with the method, the path and the body.
@@ -173,7 +173,7 @@ impl Probe {
 }
 
 impl Server for Probe {
-    type Context = Seen;
+    type Context = TestContext;
     type Seed = ();
     type Upgrade = Relay;
 
@@ -415,10 +415,10 @@ fn switch<S: Server<Upgrade = Relay>>(response: &mut Response<'_>) -> Next<S> {
 }
 
 /// A connection on a scripted socket.
-pub(crate) type Probed = Driver<Connection<Probe>>;
+pub(crate) type ProbeDriver = Driver<Connection<Probe>>;
 
-pub(crate) fn probe(config: ServerConfig) -> Probed {
-    Driver::new(HttpSeed::new((), config), Seen::default())
+pub(crate) fn probe(config: ServerConfig) -> ProbeDriver {
+    Driver::new(HttpSeed::new((), config), TestContext::default())
 }
 
 /// A GET, or whatever else the words say.
@@ -435,7 +435,7 @@ pub(crate) fn post(path: &str, body: &str) -> Vec<u8> {
 }
 
 /// One line of a log.
-pub(crate) fn line(finished: &Finished<'_>) -> String {
+pub(crate) fn log_line(finished: &Finished<'_>) -> String {
     let status = finished.status.map_or(0, |status| status.code());
     format!("{} {} {status} {}", finished.method, finished.target, finished.bytes)
 }

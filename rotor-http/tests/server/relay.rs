@@ -5,7 +5,7 @@ use std::io::Write;
 use rotor_core::Scope;
 use rotor_stream::{Exception, Intent, Matched, Protocol, Transport};
 
-use crate::probe::{Seen, seconds};
+use crate::probe::{TestContext, seconds};
 
 /// Sends every byte back, in brackets, and waits forever. Some bytes ask for more: `!` for a
 /// panic, `F` for a failure, `Q` for its end, `E` for the end of its output alone, `T` for a
@@ -14,10 +14,14 @@ use crate::probe::{Seen, seconds};
 pub(crate) struct Relay;
 
 impl Protocol for Relay {
-    type Context = Seen;
+    type Context = TestContext;
     type Seed = ();
 
-    fn create(_: (), transport: &mut Transport<'_>, scope: &mut Scope<'_, Seen>) -> Intent<Self> {
+    fn create(
+        _: (),
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, TestContext>,
+    ) -> Intent<Self> {
         assert!(scope.words != "panic", "as asked");
         transport.output.write_all(b"hello").expect("an open output");
         Intent::of(Relay).bytes(1).keep_deadline()
@@ -27,7 +31,7 @@ impl Protocol for Relay {
         self,
         _: Matched,
         transport: &mut Transport<'_>,
-        scope: &mut Scope<'_, Seen>,
+        scope: &mut Scope<'_, TestContext>,
     ) -> Intent<Self> {
         if transport.input.first() == Some(&b'.') {
             // Each of them is a message, and wants no answer.
@@ -54,12 +58,20 @@ impl Protocol for Relay {
         intent.keep().keep_deadline()
     }
 
-    fn wakeup(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Seen>) -> Intent<Self> {
+    fn wakeup(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, TestContext>,
+    ) -> Intent<Self> {
         transport.output.write_all(scope.words.as_bytes()).expect("an open output");
         Intent::of(self).keep().keep_deadline()
     }
 
-    fn timeout(self, transport: &mut Transport<'_>, _: &mut Scope<'_, Seen>) -> Intent<Self> {
+    fn timeout(
+        self,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, TestContext>,
+    ) -> Intent<Self> {
         transport.output.write_all(b"late").expect("an open output");
         Intent::of(self).keep().no_deadline()
     }
@@ -68,13 +80,13 @@ impl Protocol for Relay {
         self,
         _: rotor_core::Time,
         transport: &mut Transport<'_>,
-        _: &mut Scope<'_, Seen>,
+        _: &mut Scope<'_, TestContext>,
     ) -> Intent<Self> {
         transport.output.write_all(b"bye").expect("an open output");
         Intent::done()
     }
 
-    fn fatal(self, error: rotor_stream::Fatal, scope: &mut Scope<'_, Seen>) {
+    fn fatal(self, error: rotor_stream::Fatal, scope: &mut Scope<'_, TestContext>) {
         scope.events.push(format!("relay: {error}"));
     }
 
@@ -82,7 +94,7 @@ impl Protocol for Relay {
         self,
         _: Exception,
         _: &mut Transport<'_>,
-        _: &mut Scope<'_, Seen>,
+        _: &mut Scope<'_, TestContext>,
     ) -> Intent<Self> {
         Intent::done()
     }

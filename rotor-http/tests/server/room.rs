@@ -5,11 +5,11 @@ use rotor_http::server::{HttpAccept, HttpSeed, ServerConfig};
 use rotor_stream::testing::{Peer, ScriptedListener, TestLoop, listener};
 use rotor_stream::{Accept, AcceptConfig};
 
-use crate::probe::{BIG, Probe, Probed, Seen, get, probe, request, seconds};
+use crate::probe::{BIG, Probe, ProbeDriver, TestContext, get, probe, request, seconds};
 use crate::wire::transcript;
 
 /// Since when the connection says that it is idle, after so many seconds of its life.
-fn idle(driver: &mut Probed, began: Time) -> Option<u64> {
+fn idle_since(driver: &mut ProbeDriver, began: Time) -> Option<u64> {
     let (_, machine) = driver.test().instance().machines().iter().next().expect("it lives");
     let idle = machine.idle()?;
     (0..1_000).find(|second| idle == Idle::since(began + seconds(*second)))
@@ -37,7 +37,7 @@ fn a_connection_is_idle_between_a_response_and_the_next_request() {
             driver.advance(seconds(1));
             driver.send(piece);
             assert_eq!(
-                idle(&mut driver, began),
+                idle_since(&mut driver, began),
                 *expected,
                 "{:?}",
                 piece.escape_ascii().to_string()
@@ -52,11 +52,11 @@ fn a_connection_is_not_idle_before_its_response_is_read() {
     let began = driver.now();
     driver.limit_room(1_000);
     driver.send(&get("/big"));
-    assert_eq!(idle(&mut driver, began), None);
+    assert_eq!(idle_since(&mut driver, began), None);
     driver.advance(seconds(3));
     driver.make_room(2 * BIG);
     assert!(driver.received_len() > BIG);
-    assert_eq!(idle(&mut driver, began), Some(3));
+    assert_eq!(idle_since(&mut driver, began), Some(3));
 }
 
 struct Test {
@@ -68,7 +68,7 @@ impl Test {
     /// With slots for so many connections.
     fn new(slots: usize) -> Test {
         let mut test =
-            TestLoop::with_config(Seen::default(), Config::new().machines_max(1 + slots));
+            TestLoop::with_config(TestContext::default(), Config::new().machines_max(1 + slots));
         let (listener, door) = listener(test.world());
         let seed = HttpSeed::new((), ServerConfig::new());
         test.add(|scope| Accept::listen(listener, seed, AcceptConfig::new(), scope));

@@ -17,12 +17,12 @@ use crate::probe::{get, request, seconds};
 use crate::wire::transcript;
 
 /// Writes down in the context what it is called with, as the one of its number.
-struct Noting<const N: u8>;
+struct RecordingServer<const N: u8>;
 
 type Context = Vec<String>;
 type Sc<'a, 'b> = &'a mut Scope<'b, Context>;
 
-impl<const N: u8> Noting<N> {
+impl<const N: u8> RecordingServer<N> {
     fn answer(what: &str, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         scope.push(format!("{N} {what}"));
         response.send(Status::OK, "text/plain", what.as_bytes()).expect("the first answer");
@@ -30,7 +30,7 @@ impl<const N: u8> Noting<N> {
     }
 }
 
-impl<const N: u8> Server for Noting<N> {
+impl<const N: u8> Server for RecordingServer<N> {
     type Context = Context;
     type Seed = u8;
     type Upgrade = NoUpgrade<Context>;
@@ -48,11 +48,11 @@ impl<const N: u8> Server for Noting<N> {
         assert_eq!(seed, N, "each gets its own seed");
         scope.push(format!("{N} {}", head.path()));
         let next = match &head.path()[2..] {
-            "whole" => Next::recv(Noting, RecvMode::Buffered(100)),
-            "pieces" => Next::recv(Noting, RecvMode::Progressive(1)),
-            "blocks" => Next::recv(Noting, RecvMode::Blocks),
-            "alarm" => return Next::go_on(Noting).deadline(scope.now() + seconds(3)),
-            _ => Next::go_on(Noting),
+            "whole" => Next::recv(RecordingServer, RecvMode::Buffered(100)),
+            "pieces" => Next::recv(RecordingServer, RecvMode::Progressive(1)),
+            "blocks" => Next::recv(RecordingServer, RecvMode::Blocks),
+            "alarm" => return Next::go_on(RecordingServer).deadline(scope.now() + seconds(3)),
+            _ => Next::go_on(RecordingServer),
         };
         next.keep_deadline()
     }
@@ -135,9 +135,9 @@ impl<const N: u8> Server for Noting<N> {
 struct ByDigit;
 
 impl Route for ByDigit {
-    type First = Noting<1>;
+    type First = RecordingServer<1>;
     /// In a wrapper, which has to pass on every call as well.
-    type Second = WithUpgrade<Noting<2>, NoUpgrade<Context>>;
+    type Second = WithUpgrade<RecordingServer<2>, NoUpgrade<Context>>;
 
     fn is_first(head: &Head<'_>) -> bool {
         head.path().starts_with("/1")
@@ -243,7 +243,7 @@ fn an_unsupported_method_of_a_route_keeps_the_http2_connection() {
     let seed = HttpSeed::new((1, 2), http2::config());
     let mut driver: Both = Driver::new(seed, Context::new());
     let refused = http2::headers(1, "DELETE", "/2wait", &[], true);
-    driver.send(&[http2::beginning(&[]), refused].concat());
+    driver.send(&[http2::preface_and_settings(&[]), refused].concat());
     let received = driver.take_received();
     let (mut rest, mut kinds) = (&received[..], Vec::new());
     while let Some(header) = FrameHeader::read(rest) {
@@ -272,9 +272,9 @@ impl Protocol for Mirror {
 }
 
 /// Upgrades whoever comes.
-struct Door;
+struct UpgradingServer;
 
-impl Server for Door {
+impl Server for UpgradingServer {
     type Context = Context;
     type Seed = ();
     type Upgrade = Mirror;
@@ -295,11 +295,11 @@ impl Server for Door {
     }
 }
 
-struct PagesOrDoor;
+struct PagesOrUpgrade;
 
-impl Route for PagesOrDoor {
-    type First = WithUpgrade<Noting<1>, Mirror>;
-    type Second = Door;
+impl Route for PagesOrUpgrade {
+    type First = WithUpgrade<RecordingServer<1>, Mirror>;
+    type Second = UpgradingServer;
 
     fn is_first(head: &Head<'_>) -> bool {
         head.path() != "/door"
@@ -308,8 +308,8 @@ impl Route for PagesOrDoor {
 
 #[test]
 fn servers_with_and_without_an_upgrade_can_be_combined() {
-    let seed = HttpSeed::<Routed<PagesOrDoor>>::new((1, ()), ServerConfig::new());
-    let mut driver = Driver::<Connection<Routed<PagesOrDoor>>>::new(seed, Context::new());
+    let seed = HttpSeed::<Routed<PagesOrUpgrade>>::new((1, ()), ServerConfig::new());
+    let mut driver = Driver::<Connection<Routed<PagesOrUpgrade>>>::new(seed, Context::new());
     driver.send(&get("/1wait"));
     driver.wakeup();
     assert_eq!(transcript(&driver.take_received()), "200 wakeup");
@@ -320,8 +320,8 @@ fn servers_with_and_without_an_upgrade_can_be_combined() {
     assert!(answer.ends_with(b"\r\n\r\nhello"), "{}", answer.escape_ascii());
     assert_eq!(driver.failures(), [""; 0]);
     // The page of an error is the inner server's.
-    let seed = HttpSeed::<Routed<PagesOrDoor>>::new((1, ()), ServerConfig::new());
-    let mut driver = Driver::<Connection<Routed<PagesOrDoor>>>::new(seed, Context::new());
+    let seed = HttpSeed::<Routed<PagesOrUpgrade>>::new((1, ()), ServerConfig::new());
+    let mut driver = Driver::<Connection<Routed<PagesOrUpgrade>>>::new(seed, Context::new());
     driver.send(b"nonsense\r\n\r\n");
-    assert!(driver.take_received().ends_with(b"\r\n\r\n1"), "as `Noting<1>` has it");
+    assert!(driver.take_received().ends_with(b"\r\n\r\n1"), "as `RecordingServer<1>` has it");
 }

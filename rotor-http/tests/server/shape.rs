@@ -17,11 +17,11 @@ fn a_connection_is_small_and_an_idle_one_holds_no_buffer() {
 
 #[test]
 fn seeds_are_send_and_settings_are_sync() {
-    fn is_send<T: Send>() {}
-    fn is_sync<T: Sync>() {}
-    is_send::<HttpSeed<Probe>>();
-    is_send::<HttpStream<Probe, TcpStream>>();
-    is_sync::<ServerConfig>();
+    fn assert_send<T: Send>() {}
+    fn assert_sync<T: Sync>() {}
+    assert_send::<HttpSeed<Probe>>();
+    assert_send::<HttpStream<Probe, TcpStream>>();
+    assert_sync::<ServerConfig>();
 }
 
 #[test]

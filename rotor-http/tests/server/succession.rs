@@ -12,7 +12,7 @@ use rotor_http::Status;
 use rotor_http::server::{self, Head, HttpSeed, Reply, Response, Scope, Serve, ServerConfig};
 use rotor_test_kit::Directory;
 
-use crate::probe::{Probe, Seen};
+use crate::probe::{Probe, TestContext};
 
 /// How long is waited for what comes at once on a machine that does nothing else.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -59,7 +59,7 @@ fn a_successor_that_does_not_serve_is_counted() {
                 })
             })?;
         }
-        Ok(creator.instantiate(Seen::default()))
+        Ok(creator.instantiate(TestContext::default()))
     });
     let group = group.expect("it starts");
     next.ready(group.handle(), Duration::from_secs(10)).expect("it follows");

@@ -30,7 +30,7 @@ fn answers(pieces: &[&[u8]]) -> String {
 }
 
 /// The same at every cut, and byte by byte.
-fn answers_however_cut(name: &str, input: &[u8]) -> String {
+fn answer_however_split(name: &str, input: &[u8]) -> String {
     let whole = answers(&[input]);
     assert_eq!(answers(&input.chunks(1).collect::<Vec<_>>()), whole, "{name}, byte by byte");
     for cut in (1..input.len()).step_by(input.len() / 400 + 1) {
@@ -66,9 +66,9 @@ fn every_suite_case_gets_its_response_however_it_is_split() {
         assert!(cases.len() > 20, "{suite} has {}", cases.len());
         for Case { name, ours, hosted, bytes, .. } in &cases {
             let name = format!("{suite} {name}");
-            let answer = answers_however_cut(&name, bytes);
+            let answer = answer_however_split(&name, bytes);
             let refused = answer.starts_with("400").then(|| with_host(bytes)).flatten();
-            let with_host = refused.map(|bytes| answers_however_cut(&name, &bytes));
+            let with_host = refused.map(|bytes| answer_however_split(&name, &bytes));
             if (&answer, &with_host) != (ours, hosted) {
                 wrong.push(format!("name: {name}\nours: {answer}\nhosted: {with_host:?}\n"));
             }

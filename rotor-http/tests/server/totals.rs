@@ -5,11 +5,11 @@ use rotor_http::Limits;
 use rotor_http::server::{HttpSeed, ServerConfig};
 use rotor_stream::testing::Driver;
 
-use crate::probe::{Probe, Probed, Seen, get, post, request, seconds};
+use crate::probe::{Probe, ProbeDriver, TestContext, get, post, request, seconds};
 use crate::wire::take;
 
 /// A head, and so much of its body.
-fn begin(path: &str, fields: &str, octets: usize) -> Vec<u8> {
+fn partial_request(path: &str, fields: &str, octets: usize) -> Vec<u8> {
     request(&format!("POST {path}"), fields, &"x".repeat(octets))
 }
 
@@ -21,24 +21,27 @@ const BODIES: [(&str, usize); 3] = [
     ("Transfer-Encoding: chunked\r\n", 0),
 ];
 
-fn begin_body(path: &str, (fields, octets): (&str, usize)) -> Vec<u8> {
+fn partial_body_request(path: &str, (fields, octets): (&str, usize)) -> Vec<u8> {
     if fields.contains("chunked") {
-        return [begin(path, fields, 0), format!("186a0\r\n{}", "x".repeat(50_000)).into_bytes()]
-            .concat();
+        return [
+            partial_request(path, fields, 0),
+            format!("186a0\r\n{}", "x".repeat(50_000)).into_bytes(),
+        ]
+        .concat();
     }
-    begin(path, fields, octets)
+    partial_request(path, fields, octets)
 }
 
 /// Connections of one server.
-fn server(config: ServerConfig) -> (impl Fn() -> Probed, impl Fn() -> usize) {
+fn server(config: ServerConfig) -> (impl Fn() -> ProbeDriver, impl Fn() -> usize) {
     let held = config.bodies_held();
     let seed = HttpSeed::<Probe>::new((), config);
-    (move || Driver::new(seed.clone(), Seen::default()), move || held.bytes())
+    (move || Driver::new(seed.clone(), TestContext::default()), move || held.bytes())
 }
 
 #[test]
 fn body_memory_is_released_however_a_connection_ends() {
-    type End = fn(Probed, &[u8]);
+    type End = fn(ProbeDriver, &[u8]);
     let ends: [(&str, &str, End); 9] = [
         ("its body comes to its end", "/", |mut driver, rest| {
             driver.send(rest);
@@ -70,7 +73,7 @@ fn body_memory_is_released_however_a_connection_ends() {
         for (name, path, end) in &ends {
             let (connect, held) = server(ServerConfig::new());
             let mut driver = connect();
-            driver.send(&begin_body(path, body));
+            driver.send(&partial_body_request(path, body));
             let least = if body.0.contains("chunked") { 50_000 } else { body.1 };
             assert!((least..2 * least + 6_400).contains(&held()), "{name} {body:?}: {}", held());
             let rest = match body.0.contains("chunked") {
@@ -87,9 +90,9 @@ fn body_memory_is_released_however_a_connection_ends() {
 fn a_body_over_the_memory_limit_gets_retry_after_and_others_continue() {
     for body in BODIES {
         let (connect, held) = server(ServerConfig::new().bodies_bytes_max(300_000));
-        let mut drivers: Vec<Probed> = (0..40).map(|_| connect()).collect();
+        let mut drivers: Vec<ProbeDriver> = (0..40).map(|_| connect()).collect();
         for driver in &mut drivers {
-            driver.send(&begin_body("/", body));
+            driver.send(&partial_body_request("/", body));
             assert!(held() <= 300_000, "{body:?}");
         }
         let refused = drivers.iter().filter(|driver| driver.received_len() > 0).count();
@@ -114,7 +117,7 @@ fn a_body_over_the_memory_limit_gets_retry_after_and_others_continue() {
         drop(drivers);
         assert_eq!(held(), 0);
         let mut driver = connect();
-        driver.send(&begin_body("/", body));
+        driver.send(&partial_body_request("/", body));
         assert!(held() > 0 && driver.received_len() == 0, "{body:?}");
     }
 }
@@ -126,7 +129,7 @@ fn the_body_memory_limit_is_exact_and_rejections_are_counted() {
         let counters = config.counters();
         let (connect, held) = server(config);
         let mut driver = connect();
-        driver.send(&begin("/", "Content-Length: 100000\r\n", 50_000));
+        driver.send(&partial_request("/", "Content-Length: 100000\r\n", 50_000));
         driver.send(&[b'x'; 49_999]);
         assert_eq!(held(), if is_taken { 100_000 } else { 99_999 }, "{max}");
         driver.send(b"x");
@@ -141,10 +144,10 @@ fn the_body_memory_limit_is_exact_and_rejections_are_counted() {
 fn collected_pieces_count_against_the_limit_and_blocks_do_not() {
     let (connect, held) = server(ServerConfig::new());
     let mut pieces = connect();
-    pieces.send(&begin("/progressive", "Content-Length: 1000\r\n", 3));
+    pieces.send(&partial_request("/progressive", "Content-Length: 1000\r\n", 3));
     assert_eq!(held(), 3);
     let mut blocks = connect();
-    blocks.send(&begin("/blocks", "Content-Length: 100000\r\n", 50_000));
+    blocks.send(&partial_request("/blocks", "Content-Length: 100000\r\n", 50_000));
     assert_eq!(held(), 3);
 }
 
@@ -155,7 +158,7 @@ fn a_server_without_body_memory_serves_bodies_read_at_once() {
     let mut driver = connect();
     driver.send(&post("/", &"x".repeat(10_000)));
     assert!(driver.take_received().starts_with(b"HTTP/1.1 200 "), "it came in one read");
-    driver.send(&begin("/", "Content-Length: 10000\r\n", 1));
+    driver.send(&partial_request("/", "Content-Length: 10000\r\n", 1));
     assert!(driver.take_received().starts_with(b"HTTP/1.1 503 "));
     assert_eq!(held(), 0);
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use rotor_http::server::{Counters, ServerConfig};
 
-use crate::probe::{Probed, get, post, probe, request, seconds};
+use crate::probe::{ProbeDriver, get, post, probe, request, seconds};
 
 /// How many requests ended in each class but `none`, `1xx` first, and how many in none.
-fn ended(counters: &Counters) -> ([u64; 5], u64) {
+fn ended_requests(counters: &Counters) -> ([u64; 5], u64) {
     let [(_, none), classes @ ..] = counters.responses();
     (classes.map(|(_, count)| count), none)
 }
 
-fn with() -> (Probed, Arc<Counters>) {
+fn driver_and_counters() -> (ProbeDriver, Arc<Counters>) {
     let config = ServerConfig::new();
     let counters = config.counters();
     (probe(config), counters)
@@ -43,20 +43,20 @@ fn each_request_counts_once_in_the_class_of_its_status() {
         ("a body for nobody", post("/ignore", "body"), [0, 1, 0, 0, 0]),
     ];
     for (what, bytes, expected) in cases {
-        let (mut driver, counters) = with();
+        let (mut driver, counters) = driver_and_counters();
         driver.send(&bytes);
         driver.settle();
-        assert_eq!(ended(&counters), (expected, 0), "{what}");
+        assert_eq!(ended_requests(&counters), (expected, 0), "{what}");
         assert_eq!(counters.requests_open(), 0, "{what}");
         drop(driver);
-        assert_eq!(ended(&counters), (expected, 0), "{what}, dropped");
+        assert_eq!(ended_requests(&counters), (expected, 0), "{what}, dropped");
         assert_eq!((counters.connections(), counters.connections_open()), (1, 0), "{what}");
     }
 }
 
 #[test]
 fn a_request_is_open_until_its_connection_ends_in_any_way() {
-    type End = fn(&mut Probed);
+    type End = fn(&mut ProbeDriver);
     let ends: [(&str, End); 4] = [
         ("the peer resets", |driver| driver.reset()),
         ("the loop drains and its time is over", |driver| {
@@ -74,19 +74,19 @@ fn a_request_is_open_until_its_connection_ends_in_any_way() {
         ("the loop is dropped", |_| {}),
     ];
     for (what, end) in ends {
-        let (mut driver, counters) = with();
+        let (mut driver, counters) = driver_and_counters();
         driver.send(&get("/wait-for-ever"));
         assert_eq!((counters.requests_open(), counters.connections_open()), (1, 1), "{what}");
         end(&mut driver);
         drop(driver);
         assert_eq!((counters.requests_open(), counters.connections_open()), (0, 0), "{what}");
-        assert_eq!(ended(&counters), ([0; 5], 1), "{what}");
+        assert_eq!(ended_requests(&counters), ([0; 5], 1), "{what}");
     }
 }
 
 #[test]
 fn bytes_are_counted_as_they_are_on_the_wire() {
-    let (mut driver, counters) = with();
+    let (mut driver, counters) = driver_and_counters();
     let sent: Vec<u8> = [get("/ignore"), post("/progressive", "12345678"), get("/big")].concat();
     for part in sent.chunks(7) {
         driver.send(part);
@@ -99,7 +99,7 @@ fn bytes_are_counted_as_they_are_on_the_wire() {
 
 #[test]
 fn the_response_time_includes_the_wait() {
-    let (mut driver, counters) = with();
+    let (mut driver, counters) = driver_and_counters();
     driver.send(&get("/timer"));
     driver.advance(seconds(10));
     let [_, _, (class, times), ..] = counters.times_by_class();

@@ -2,15 +2,15 @@
 
 use rotor_http::server::ServerConfig;
 
-use crate::http2::client::{Client, beginning, config, frame};
-use crate::probe::{Probed, probe, request};
+use crate::http2::client::{Client, config, frame, preface_and_settings};
+use crate::probe::{ProbeDriver, probe, request};
 
 /// Requests, or frames, in a turn. A call that begins within it may take so many frames more.
 const TURN_MAX: usize = 128;
 const BATCH_MAX: usize = 64;
 
 /// How often a turn brings this among what comes back, for each turn until nothing does.
-fn turns(driver: &mut Probed, sent: &[u8], answer: &[u8]) -> Vec<usize> {
+fn matches_per_turn(driver: &mut ProbeDriver, sent: &[u8], answer: &[u8]) -> Vec<usize> {
     driver.take_received();
     driver.peer().send(sent);
     let mut turns = Vec::new();
@@ -27,7 +27,11 @@ fn turns(driver: &mut Probed, sent: &[u8], answer: &[u8]) -> Vec<usize> {
 #[test]
 fn pipelined_requests_are_limited_per_turn() {
     let mut driver = probe(ServerConfig::new());
-    let turns = turns(&mut driver, &request("GET /", "", "").repeat(600), b"HTTP/1.1 200 OK\r\n");
+    let turns = matches_per_turn(
+        &mut driver,
+        &request("GET /", "", "").repeat(600),
+        b"HTTP/1.1 200 OK\r\n",
+    );
     assert_eq!(turns.iter().sum::<usize>(), 600, "{turns:?}");
     assert!(turns.iter().all(|requests| *requests <= TURN_MAX), "{turns:?}");
 }
@@ -35,8 +39,8 @@ fn pipelined_requests_are_limited_per_turn() {
 #[test]
 fn small_frames_are_limited_per_turn() {
     let mut client = Client::silent(config());
-    client.send(&beginning(&[]));
-    let turns = turns(
+    client.send(&preface_and_settings(&[]));
+    let turns = matches_per_turn(
         &mut client.driver,
         &frame(6, 0, 0, b"12345678").repeat(900),
         &frame(6, 1, 0, b"12345678"),

@@ -8,15 +8,15 @@ use rotor_http::server::{
 };
 use rotor_stream::testing::Driver;
 
-use crate::http2::client::{beginning, config, data, headers};
+use crate::http2::client::{config, data, headers, preface_and_settings};
 use crate::probe::post;
 
 /// Begins its response with the head of the request, and notes in each call whether it is under way.
-struct Begun;
+struct ProgressRecorder;
 
 type Sc<'a, 'b> = &'a mut Scope<'b, Vec<bool>>;
 
-impl Server for Begun {
+impl Server for ProgressRecorder {
     type Context = Vec<bool>;
     type Seed = ();
     type Upgrade = NoUpgrade<Vec<bool>>;
@@ -30,7 +30,7 @@ impl Server for Begun {
         response.status(Status::OK).expect("the first");
         response.add_length(2).and_then(|()| response.done_headers()).expect("it has a length");
         scope.push(response.is_under_way());
-        Next::recv(Begun, RecvMode::Progressive(1)).keep_deadline()
+        Next::recv(ProgressRecorder, RecvMode::Progressive(1)).keep_deadline()
     }
 
     fn request_chunk(
@@ -56,7 +56,7 @@ impl Server for Begun {
     }
 }
 
-fn driver(config: ServerConfig) -> Driver<Connection<Begun>> {
+fn driver(config: ServerConfig) -> Driver<Connection<ProgressRecorder>> {
     Driver::new(HttpSeed::new((), config), Vec::new())
 }
 
@@ -87,7 +87,7 @@ fn a_response_on_a_stream_is_under_way_once_its_head_was_sent() {
         [(&[&head[..], &body][..], [false, true, true]), (&[&whole], [false, false, false])]
     {
         let mut driver = driver(config());
-        driver.send(&beginning(&[]));
+        driver.send(&preface_and_settings(&[]));
         pieces.iter().for_each(|piece| driver.send(piece));
         assert_eq!(driver.context()[..], expected, "{}", pieces.len());
     }
@@ -96,12 +96,12 @@ fn a_response_on_a_stream_is_under_way_once_its_head_was_sent() {
 #[test]
 fn next_reports_whether_the_handler_goes_on() {
     for (next, expected) in [
-        (Next::<Begun>::finished(), false),
+        (Next::<ProgressRecorder>::finished(), false),
         (Next::fail(Status::BAD_GATEWAY), false),
-        (Next::go_on(Begun).keep_deadline(), true),
-        (Next::hold(Begun).no_deadline(), true),
-        (Next::recv(Begun, RecvMode::Blocks).with(Deadline::Never), true),
-        (Next::wake_at(Begun, Time::ZERO), true),
+        (Next::go_on(ProgressRecorder).keep_deadline(), true),
+        (Next::hold(ProgressRecorder).no_deadline(), true),
+        (Next::recv(ProgressRecorder, RecvMode::Blocks).with(Deadline::Never), true),
+        (Next::wake_at(ProgressRecorder, Time::ZERO), true),
         (Next::after(Time::ZERO, |_, _| Next::finished()), true),
     ] {
         assert_eq!(next.goes_on(), expected, "{next:?}");

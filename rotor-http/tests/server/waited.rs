@@ -9,7 +9,7 @@ use rotor_http::server::{
 };
 use rotor_stream::testing::Driver;
 
-use crate::later::All;
+use crate::later::SingleRoute;
 use crate::probe::get;
 use crate::wire::transcript;
 
@@ -22,17 +22,19 @@ struct Shared {
 }
 
 /// Waits for something else first, then for what its path says, within the time that it has.
-struct WaitsFirst;
+struct WaitingServer;
 
-impl WaitsFirst {
-    fn ask(scope: &mut Scope<'_, Shared>) -> Next<WaitsFirst> {
+impl WaitingServer {
+    fn ask(scope: &mut Scope<'_, Shared>) -> Next<WaitingServer> {
         let (port, future) = scope.create_future();
         scope.port = Some(port);
-        Next::wait(future, scope.now() + SECOND, |_, _, _| Next::go_on(WaitsFirst).keep_deadline())
+        Next::wait(future, scope.now() + SECOND, |_, _, _| {
+            Next::go_on(WaitingServer).keep_deadline()
+        })
     }
 }
 
-impl Server for WaitsFirst {
+impl Server for WaitingServer {
     type Context = Shared;
     type Seed = ();
     type Upgrade = NoUpgrade<Shared>;
@@ -44,23 +46,23 @@ impl Server for WaitsFirst {
         scope: &mut Scope<'_, Shared>,
     ) -> Next<Self> {
         match head.path() {
-            "/wait" => WaitsFirst::ask(scope),
+            "/wait" => WaitingServer::ask(scope),
             "/after" => {
-                Next::after(scope.now() + SECOND, |_, _| Next::go_on(WaitsFirst).keep_deadline())
+                Next::after(scope.now() + SECOND, |_, _| Next::go_on(WaitingServer).keep_deadline())
             }
             "/long" => Next::after(scope.now() + 100 * SECOND, |_, _| {
-                Next::go_on(WaitsFirst).keep_deadline()
+                Next::go_on(WaitingServer).keep_deadline()
             }),
             "/body" => Next::after(scope.now() + SECOND, |_, _| {
-                Next::recv(WaitsFirst, RecvMode::Buffered(9)).keep_deadline()
+                Next::recv(WaitingServer, RecvMode::Buffered(9)).keep_deadline()
             }),
-            _ => Next::go_on(WaitsFirst).deadline(scope.now() + 9 * SECOND),
+            _ => Next::go_on(WaitingServer).deadline(scope.now() + 9 * SECOND),
         }
     }
 
     fn wakeup(self, _: &mut Response<'_>, scope: &mut Scope<'_, Shared>) -> Next<Self> {
         match scope.port.is_none() {
-            true => WaitsFirst::ask(scope),
+            true => WaitingServer::ask(scope),
             false => Next::go_on(self).keep_deadline(),
         }
     }
@@ -115,6 +117,6 @@ fn a_handler_after_a_wait_has_the_full_handler_timeout() {
         driver.advance(3 * MILLI);
         assert!(driver.take_received().starts_with(b"HTTP/1.1 503 "));
     }
-    test::<WaitsFirst>(HttpSeed::new((), ServerConfig::new()));
-    test::<Routed<All<WaitsFirst, true>>>(HttpSeed::new(((), ()), ServerConfig::new()));
+    test::<WaitingServer>(HttpSeed::new((), ServerConfig::new()));
+    test::<Routed<SingleRoute<WaitingServer, true>>>(HttpSeed::new(((), ()), ServerConfig::new()));
 }

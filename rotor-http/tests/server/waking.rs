@@ -11,11 +11,11 @@ use crate::probe::{get, post, seconds};
 use crate::wire::transcript;
 
 /// Wants to be woken every ten seconds, or as its path says, and notes when it was.
-struct Paced {
+struct PeriodicHandler {
     pace: u64,
 }
 
-impl Server for Paced {
+impl Server for PeriodicHandler {
     type Context = Vec<Time>;
     type Seed = ();
     type Upgrade = NoUpgrade<Vec<Time>>;
@@ -28,8 +28,8 @@ impl Server for Paced {
     ) -> Next<Self> {
         let pace = head.path()[1..].parse().expect("seconds");
         match head.has_body() {
-            true => Next::recv(Paced { pace }, RecvMode::Buffered(100)).keep_deadline(),
-            false => Next::wake_at(Paced { pace }, scope.now() + seconds(pace)),
+            true => Next::recv(PeriodicHandler { pace }, RecvMode::Buffered(100)).keep_deadline(),
+            false => Next::wake_at(PeriodicHandler { pace }, scope.now() + seconds(pace)),
         }
     }
 
@@ -51,13 +51,13 @@ impl Server for Paced {
     }
 }
 
-fn paced(limits: Limits) -> (Driver<Connection<Paced>>, ServerConfig) {
+fn periodic_driver(limits: Limits) -> (Driver<Connection<PeriodicHandler>>, ServerConfig) {
     let config = ServerConfig::new().limits(limits);
     let view = ServerConfig::new().count_with(config.counters());
     (Driver::new(HttpSeed::new((), config), Vec::new()), view)
 }
 
-fn timeouts(config: &ServerConfig) -> u64 {
+fn handler_timeouts(config: &ServerConfig) -> u64 {
     let counters = config.counters();
     let count = counters.iter().find(|(name, _)| *name == "handler_timeouts");
     count.expect("a counter of this name").1
@@ -66,31 +66,35 @@ fn timeouts(config: &ServerConfig) -> u64 {
 #[test]
 fn a_handler_is_woken_at_its_times_and_keeps_its_deadline() {
     for ask in [get("/10"), post("/10", "body")] {
-        let (mut driver, config) = paced(Limits::new());
+        let (mut driver, config) = periodic_driver(Limits::new());
         let began = driver.now();
         driver.send(&ask);
         driver.advance(seconds(59));
         let expected: Vec<Time> = (1..6).map(|count| began + seconds(10 * count)).collect();
         assert_eq!(*driver.context(), expected);
-        assert_eq!((driver.take_received(), timeouts(&config)), (Vec::new(), 0));
+        assert_eq!((driver.take_received(), handler_timeouts(&config)), (Vec::new(), 0));
         driver.advance(seconds(1));
         assert_eq!(transcript(&driver.take_received()), "503 close");
-        assert_eq!((driver.context().len(), timeouts(&config)), (5, 1), "the deadline comes first");
+        assert_eq!(
+            (driver.context().len(), handler_timeouts(&config)),
+            (5, 1),
+            "the deadline comes first"
+        );
     }
 }
 
 #[test]
 fn a_wakeup_after_the_deadline_is_not_delivered() {
-    let (mut driver, config) = paced(Limits::new().handler_timeout(seconds(5)));
+    let (mut driver, config) = periodic_driver(Limits::new().handler_timeout(seconds(5)));
     driver.send(&get("/10"));
     driver.advance(seconds(100));
     assert_eq!(transcript(&driver.take_received()), "503 close");
-    assert_eq!((driver.context().len(), timeouts(&config)), (0, 1));
+    assert_eq!((driver.context().len(), handler_timeouts(&config)), (0, 1));
 }
 
 #[test]
 fn a_rescheduled_handler_is_woken_only_at_the_later_time() {
-    let (mut driver, _) = paced(Limits::new());
+    let (mut driver, _) = periodic_driver(Limits::new());
     let began = driver.now();
     driver.send(&get("/10"));
     driver.advance(seconds(6));
@@ -101,12 +105,12 @@ fn a_rescheduled_handler_is_woken_only_at_the_later_time() {
 
 /// Wants to be woken after ten seconds, and waits for something else meanwhile, as long as its path
 /// says.
-struct Engaged {
+struct WaitingHandler {
     seconds: u64,
     is_back: bool,
 }
 
-impl Server for Engaged {
+impl Server for WaitingHandler {
     type Context = Vec<Time>;
     type Seed = ();
     type Upgrade = NoUpgrade<Vec<Time>>;
@@ -118,7 +122,7 @@ impl Server for Engaged {
         scope: &mut Scope<'_, Vec<Time>>,
     ) -> Next<Self> {
         let handler =
-            Engaged { seconds: head.path()[1..].parse().expect("seconds"), is_back: false };
+            WaitingHandler { seconds: head.path()[1..].parse().expect("seconds"), is_back: false };
         Next::wake_at(handler, scope.now() + seconds(10))
     }
 
@@ -137,7 +141,7 @@ impl Server for Engaged {
 fn a_wakeup_due_during_a_wait_is_delivered_to_the_next_handler() {
     for (pause, woken_after) in [(2, 10), (20, 21)] {
         let seed = HttpSeed::new((), ServerConfig::new());
-        let mut driver = Driver::<Connection<Engaged>>::new(seed, Vec::new());
+        let mut driver = Driver::<Connection<WaitingHandler>>::new(seed, Vec::new());
         let began = driver.now();
         driver.send(&get(&format!("/{pause}")));
         driver.advance(seconds(1));

@@ -13,20 +13,20 @@ use rotor_http::{BodyError, MessageError, Method};
 use rotor_stream::Fatal;
 use rotor_stream::testing::Driver;
 
-use crate::place::{Place, SlowDisk, octets, wait_until_empty};
+use crate::place::{SlowDisk, SpoolDirectory, pattern_bytes, wait_until_empty};
 
 #[derive(Default)]
-struct Seen {
-    outcome: Option<Future<ClientResult<Fetches>>>,
+struct TestContext {
+    outcome: Option<Future<ClientResult<StoringRequest>>>,
 }
 
 /// Sends a body and stores the answer's.
 #[derive(Debug)]
-struct Fetches {
+struct StoringRequest {
     sends: Body,
 }
 
-impl Fetches {
+impl StoringRequest {
     fn write(&self, request: &mut Request<'_>) -> Result<(), MessageError> {
         request.start(Method::Put, "/")?;
         request.add_header("Host", "h")?;
@@ -37,12 +37,16 @@ impl Fetches {
     }
 }
 
-impl Client for Fetches {
-    type Context = Seen;
+impl Client for StoringRequest {
+    type Context = TestContext;
     type Output = Body;
-    type Upgrade = NoUpgrade<Seen>;
+    type Upgrade = NoUpgrade<TestContext>;
 
-    fn prepare_request(self, request: &mut Request<'_>, _: &mut Scope<'_, Seen>) -> Next<Self> {
+    fn prepare_request(
+        self,
+        request: &mut Request<'_>,
+        _: &mut Scope<'_, TestContext>,
+    ) -> Next<Self> {
         self.write(request).expect("it is a request");
         Next::go_on(self).no_deadline()
     }
@@ -51,7 +55,7 @@ impl Client for Fetches {
         self,
         _: &Head<'_>,
         _: &mut Request<'_>,
-        _: &mut Scope<'_, Seen>,
+        _: &mut Scope<'_, TestContext>,
     ) -> Next<Self> {
         Next::recv(self, RecvMode::Stored { ram_max: 5_000, max: 200_000 }).keep_deadline()
     }
@@ -60,35 +64,42 @@ impl Client for Fetches {
         self,
         body: Body,
         _: &mut Request<'_>,
-        _: &mut Scope<'_, Seen>,
+        _: &mut Scope<'_, TestContext>,
     ) -> Next<Self> {
         Next::finished(body)
     }
 }
 
 /// One request.
-struct Once(Option<Body>);
+struct SingleRequest(Option<Body>);
 
-impl RequestSource<Fetches> for Once {
-    fn next(&mut self, _: bool, scope: &mut Scope<'_, Seen>) -> Offer<Fetches> {
+impl RequestSource<StoringRequest> for SingleRequest {
+    fn next(&mut self, _: bool, scope: &mut Scope<'_, TestContext>) -> Offer<StoringRequest> {
         let Some(sends) = self.0.take() else { return Offer::Idle };
         let (port, future) = scope.create_future();
         scope.outcome = Some(future);
-        Offer::Job(Job::new(Fetches { sends }, scope.now() + Duration::from_secs(1_000), port))
+        Offer::Job(Job::new(
+            StoringRequest { sends },
+            scope.now() + Duration::from_secs(1_000),
+            port,
+        ))
     }
 
-    fn return_job(&mut self, _: Job<Fetches>, _: &mut Scope<'_, Seen>) {}
+    fn return_job(&mut self, _: Job<StoringRequest>, _: &mut Scope<'_, TestContext>) {}
 
-    fn not_connected(self, _: Fatal, _: &mut Scope<'_, Seen>) {}
+    fn not_connected(self, _: Fatal, _: &mut Scope<'_, TestContext>) {}
 }
 
-type Fetching = Driver<Connection<Fetches, Once>>;
+type FetchDriver = Driver<Connection<StoringRequest, SingleRequest>>;
 
-fn driver(config: ClientConfig, sends: Body) -> Fetching {
-    Driver::new(ConnectionSeed::new(Once(Some(sends)), Arc::new(config)), Seen::default())
+fn driver(config: ClientConfig, sends: Body) -> FetchDriver {
+    Driver::new(
+        ConnectionSeed::new(SingleRequest(Some(sends)), Arc::new(config)),
+        TestContext::default(),
+    )
 }
 
-fn result(driver: &mut Fetching) -> Result<Body, ClientError> {
+fn result(driver: &mut FetchDriver) -> Result<Body, ClientError> {
     loop {
         driver.settle();
         match driver.context_mut().outcome.take().expect("it was asked").take() {
@@ -125,10 +136,10 @@ fn answers(body: &[u8]) -> [(&'static str, Vec<u8>); 3] {
 
 #[test]
 fn a_response_of_any_length_and_framing_is_stored_whole() {
-    let place = Place::new();
+    let place = SpoolDirectory::new();
     let spool = place.spool();
     for length in [0, 1_000, 1_001, 8_000, 200_000] {
-        let body = octets(length);
+        let body = pattern_bytes(length);
         for (framing, answer) in answers(&body) {
             for piece in [1_000, usize::MAX] {
                 let mut driver = driver(ClientConfig::new().spool(spool.clone()), Body::Empty);
@@ -150,11 +161,11 @@ fn a_response_of_any_length_and_framing_is_stored_whole() {
 
 #[test]
 fn a_stored_body_is_sent_from_memory_and_from_its_file() {
-    let place = Place::new();
+    let place = SpoolDirectory::new();
     let spool = place.spool();
     for length in [0, 10, 1_000, 100_000] {
         let mut first = driver(ClientConfig::new().spool(spool.clone()), Body::Empty);
-        first.send(&answers(&octets(length))[0].1);
+        first.send(&answers(&pattern_bytes(length))[0].1);
         let stored = result(&mut first).expect("it is stored");
         for part in [stored.clone(), stored.slice(..length as u64 / 2), stored.slice(5..)] {
             let expected = read(&part);
@@ -169,21 +180,21 @@ fn a_stored_body_is_sent_from_memory_and_from_its_file() {
 
 #[test]
 fn a_response_that_cannot_be_stored_fails_with_the_right_fault() {
-    let place = Place::new();
+    let place = SpoolDirectory::new();
     let with = |spool: Spool| ClientConfig::new().spool(spool);
     let open = |config: rotor_body::SpoolConfig| config.open().expect("it can be written");
-    type Is = fn(&ClientError) -> bool;
-    let too_large: Is = |error| matches!(error, ClientError::Body(BodyError::TooLarge));
-    let no_room: Is = |error| matches!(error, ClientError::BodiesFull);
-    let full: Is = |error| matches!(error, ClientError::NotStored(BodyError::DiskFull));
-    let rows: [(&str, ClientConfig, Is); 4] = [
+    type ErrorCheck = fn(&ClientError) -> bool;
+    let too_large: ErrorCheck = |error| matches!(error, ClientError::Body(BodyError::TooLarge));
+    let no_room: ErrorCheck = |error| matches!(error, ClientError::BodiesFull);
+    let full: ErrorCheck = |error| matches!(error, ClientError::NotStored(BodyError::DiskFull));
+    let rows: [(&str, ClientConfig, ErrorCheck); 4] = [
         ("no spool", ClientConfig::new(), too_large),
         ("too long", with(open(place.config().body_bytes_max(9_999))), too_large),
         ("files", with(open(place.config().files_max(0))), no_room),
         ("full", with(open(place.config().keep_free_bytes(u64::MAX))), full),
     ];
     for (name, config, is_expected) in rows {
-        for (framing, answer) in answers(&octets(10_000)) {
+        for (framing, answer) in answers(&pattern_bytes(10_000)) {
             let mut driver = driver(config.clone(), Body::Empty);
             driver.send(&answer);
             let error = result(&mut driver).expect_err("it cannot be stored");
@@ -195,17 +206,17 @@ fn a_response_that_cannot_be_stored_fails_with_the_right_fault() {
 
 #[test]
 fn a_slow_disk_pauses_the_server_and_a_cancelled_fetch_leaves_no_file() {
-    let place = Place::new();
+    let place = SpoolDirectory::new();
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
-    let body = octets(200_000);
+    let body = pattern_bytes(200_000);
     let mut driver = driver(ClientConfig::new().spool(spool.clone()), Body::Empty);
     driver.send(&answers(&body)[0].1);
     let unread = driver.peer().unread_len();
     assert!(unread > 100_000, "{unread}");
     driver.advance(Duration::from_secs(100));
     assert_eq!(driver.peer().unread_len(), unread, "it is not timed");
-    disk.let_go();
+    disk.release();
     assert!(read(&result(&mut driver).expect("it is stored")) == body);
     disk.hold();
     let mut given_up = crate::client::driver(ClientConfig::new().spool(spool.clone()), Body::Empty);
@@ -213,6 +224,6 @@ fn a_slow_disk_pauses_the_server_and_a_cancelled_fetch_leaves_no_file() {
     given_up.context_mut().outcome = None;
     given_up.wakeup();
     assert!(!given_up.is_alive());
-    disk.let_go();
+    disk.release();
     wait_until_empty(&spool);
 }

@@ -16,18 +16,18 @@ use rotor_http::server::{
 };
 use rotor_http::{BodyError, MessageError, Status};
 
-use crate::place::{Place, octets, wait_until_empty};
+use crate::place::{SpoolDirectory, pattern_bytes, wait_until_empty};
 
 /// Answers with so many octets as the target says, in chunks below `/chunks`.
-struct Octets;
+struct PatternServer;
 
-impl Octets {
+impl PatternServer {
     fn write(path: &str, response: &mut server::Response<'_>) -> Result<(), MessageError> {
         let (is_chunked, number) = match path.strip_prefix("/chunks/") {
             Some(number) => (true, number),
             None => (false, path.trim_start_matches('/')),
         };
-        let body = octets(number.parse().unwrap_or(0));
+        let body = pattern_bytes(number.parse().unwrap_or(0));
         response.status(if body.is_empty() { Status::NOT_FOUND } else { Status::OK })?;
         if is_chunked {
             response.add_chunked()?;
@@ -40,7 +40,7 @@ impl Octets {
     }
 }
 
-impl Server for Octets {
+impl Server for PatternServer {
     type Context = ();
     type Seed = ();
     type Upgrade = NoUpgrade<()>;
@@ -51,22 +51,22 @@ impl Server for Octets {
         response: &mut server::Response<'_>,
         _: &mut Scope<'_, ()>,
     ) -> Next<Self> {
-        Octets::write(head.path(), response).expect("it is in order");
+        PatternServer::write(head.path(), response).expect("it is in order");
         Next::finished()
     }
 }
 
 rotor_compose! {
     enum Machines <()> {
-        Accept(HttpAccept<Octets, TcpListener>),
+        Accept(HttpAccept<PatternServer, TcpListener>),
         Pool(PoolMachine<Fetch<()>, ByAddress<TcpStream>>),
     }
 }
 
-type Fetching<'a> = &'a dyn Fn(Fetch<()>) -> Result<Fetched, ClientError>;
+type FetchFn<'a> = &'a dyn Fn(Fetch<()>) -> Result<Fetched, ClientError>;
 
 /// Runs a server and a pool, whose bodies go to that spool, while `work` fetches.
-fn with_server(spool: &Spool, work: impl FnOnce(Fetching<'_>) + Send) {
+fn with_server(spool: &Spool, work: impl FnOnce(FetchFn<'_>) + Send) {
     let (mut address, mut pool) = (None, None);
     let config = ClientConfig::new().spool(spool.clone());
     let of_loop = Config::new().exit(ExitPolicy::OnRequest);
@@ -76,8 +76,8 @@ fn with_server(spool: &Spool, work: impl FnOnce(Fetching<'_>) + Send) {
             let any = "127.0.0.1:0".parse()?;
             let listener = TcpListener::bind(&any, &ListenOptions::new(), scope)?;
             address = listener.local_address();
-            let seed = HttpSeed::<Octets>::new((), ServerConfig::new());
-            Ok(server::listen::<Octets, _, _>(listener, seed, scope).wrap(Machines::Accept))
+            let seed = HttpSeed::<PatternServer>::new((), ServerConfig::new());
+            Ok(server::listen::<PatternServer, _, _>(listener, seed, scope).wrap(Machines::Accept))
         })
     });
     made.expect("a listener");
@@ -93,16 +93,16 @@ fn with_server(spool: &Spool, work: impl FnOnce(Fetching<'_>) + Send) {
     thread::scope(|threads| {
         threads.spawn(move || {
             // Also where an assertion fails: else the loop would go on forever.
-            let _stop = Stop(handle);
+            let _stop = StopOnDrop(handle);
             work(&|fetch| get(&pool, address, fetch.host("octets")));
         });
         instance.run().expect("the backend can wait");
     });
 }
 
-struct Stop(LoopHandle);
+struct StopOnDrop(LoopHandle);
 
-impl Drop for Stop {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.stop();
     }
@@ -119,7 +119,7 @@ fn get(
 
 #[test]
 fn a_response_is_fetched_into_a_file_and_saved_under_a_name() {
-    let (place, kept) = (Place::new(), Place::new());
+    let (place, kept) = (SpoolDirectory::new(), SpoolDirectory::new());
     let spool = place.spool();
     with_server(&spool, |fetch| {
         let dir = Dir::open(&kept.0).expect("it is there");
@@ -129,7 +129,10 @@ fn a_response_is_fetched_into_a_file_and_saved_under_a_name() {
             let stored = fetched.stored.expect("it was asked for");
             assert_eq!((stored.len(), stored.is_in_memory()), (length, length <= 1_000));
             stored.store_in(&dir, "page", IfExists::Replace).run().expect("there is room");
-            assert!(fs::read(kept.0.join("page")).expect("it is there") == octets(length as usize));
+            assert!(
+                fs::read(kept.0.join("page")).expect("it is there")
+                    == pattern_bytes(length as usize)
+            );
         }
     });
     wait_until_empty(&spool);
@@ -138,7 +141,7 @@ fn a_response_is_fetched_into_a_file_and_saved_under_a_name() {
 
 #[test]
 fn the_last_storage_option_wins_and_error_pages_are_stored_too() {
-    let place = Place::new();
+    let place = SpoolDirectory::new();
     let spool = place.spool();
     with_server(&spool, |fetch| {
         let stored = |fetched: Fetched| fetched.stored.map(|body| body.len());

@@ -8,11 +8,11 @@ use rotor_core::OffloadPool;
 use rotor_test_kit::Directory;
 
 /// A directory with nothing in it, which is gone in the end.
-pub(crate) struct Place(pub(crate) Directory);
+pub(crate) struct SpoolDirectory(pub(crate) Directory);
 
-impl Place {
-    pub(crate) fn new() -> Place {
-        Place(Directory::create())
+impl SpoolDirectory {
+    pub(crate) fn new() -> SpoolDirectory {
+        SpoolDirectory(Directory::create())
     }
 
     /// More than 1,000 octets go to a file, 4,000 at a time.
@@ -60,7 +60,7 @@ impl SlowDisk {
     }
 
     /// It does what it was asked for, and all that comes.
-    pub(crate) fn let_go(&mut self) {
+    pub(crate) fn release(&mut self) {
         self.hold = None;
     }
 }
@@ -74,6 +74,6 @@ pub(crate) fn wait_until_empty(spool: &Spool) {
 }
 
 /// Octets of which no two neighbouring ones are alike.
-pub(crate) fn octets(count: usize) -> Vec<u8> {
+pub(crate) fn pattern_bytes(count: usize) -> Vec<u8> {
     (0..count).map(|at| (at % 251) as u8).collect()
 }

@@ -16,23 +16,23 @@ use rotor_http::server::{
 use rotor_http::{BodyError, MessageError, Status};
 use rotor_stream::testing::Driver;
 
-use crate::place::{Place, SlowDisk, octets, wait_until_empty};
+use crate::place::{SlowDisk, SpoolDirectory, pattern_bytes, wait_until_empty};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// What the handlers have seen.
 #[derive(Default)]
-struct Seen {
+struct TestContext {
     bodies: Vec<Body>,
     errors: Vec<BodyError>,
     wakeups: u32,
     notifier: Option<Notifier>,
-    wish: Wish,
+    on_wakeup: OnWakeup,
 }
 
 /// What a handler says when it is woken.
 #[derive(Default, Clone, Copy)]
-enum Wish {
+enum OnWakeup {
     #[default]
     More,
     /// No more; and from then on nothing.
@@ -55,12 +55,12 @@ impl Mirror {
     }
 }
 
-type Sc<'a, 'b> = &'a mut Scope<'b, Seen>;
+type Sc<'a, 'b> = &'a mut Scope<'b, TestContext>;
 
 impl Server for Mirror {
-    type Context = Seen;
+    type Context = TestContext;
     type Seed = ();
-    type Upgrade = NoUpgrade<Seen>;
+    type Upgrade = NoUpgrade<TestContext>;
 
     fn headers_received(
         (): (),
@@ -86,15 +86,15 @@ impl Server for Mirror {
     fn wakeup(self, _: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         scope.wakeups += 1;
         let mode = RecvMode::Stored { ram_max: 5_000, max: 200_000 };
-        match scope.wish {
-            Wish::More => Next::recv(self, mode),
-            Wish::Hold => {
-                scope.wish = Wish::Nothing;
+        match scope.on_wakeup {
+            OnWakeup::More => Next::recv(self, mode),
+            OnWakeup::Hold => {
+                scope.on_wakeup = OnWakeup::Nothing;
                 Next::hold(self)
             }
-            Wish::Nothing => Next::go_on(self),
-            Wish::Wait => {
-                scope.wish = Wish::Nothing;
+            OnWakeup::Nothing => Next::go_on(self),
+            OnWakeup::Wait => {
+                scope.on_wakeup = OnWakeup::Nothing;
                 return Next::after(scope.now() + SECOND, move |_, _| {
                     Next::recv(self, mode).no_deadline()
                 });
@@ -111,7 +111,7 @@ impl Server for Mirror {
 type Machine<S> = Connection<S>;
 
 fn driver_with(config: ServerConfig) -> Driver<Machine<Mirror>> {
-    Driver::new(HttpSeed::new((), config), Seen::default())
+    Driver::new(HttpSeed::new((), config), TestContext::default())
 }
 
 fn driver(spool: &Spool) -> Driver<Machine<Mirror>> {
@@ -183,10 +183,10 @@ fn answer(driver: &mut Driver<Machine<Mirror>>) -> (u16, Vec<u8>) {
 
 #[test]
 fn a_body_of_any_length_in_any_pieces_is_stored_and_sent_back() {
-    let place = Place::new();
+    let place = SpoolDirectory::new();
     let spool = place.spool();
     for length in [0, 1, 999, 1_000, 1_001, 4_000, 8_001, 40_000, 200_000] {
-        let body = octets(length);
+        let body = pattern_bytes(length);
         for request in [with_length(&body), in_chunks(&body, 1_500), in_chunks(&body, 60_000)] {
             for piece in [1_000, 16_384, usize::MAX] {
                 let mut driver = driver(&spool);
@@ -210,7 +210,7 @@ fn a_body_of_any_length_in_any_pieces_is_stored_and_sent_back() {
 
 #[test]
 fn a_body_that_cannot_be_stored_is_refused_before_it_is_sent() {
-    let (place, gone) = (Place::new(), Place::new());
+    let (place, gone) = (SpoolDirectory::new(), SpoolDirectory::new());
     let of_gone = gone.spool();
     fs::remove_dir(&gone.0).expect("it is empty");
     let with = |spool: Spool| ServerConfig::new().spool(spool);
@@ -247,9 +247,9 @@ fn a_body_that_cannot_be_stored_is_refused_before_it_is_sent() {
         let counters = config.counters();
         let seed = HttpSeed::new((), config);
         let counted = |counter: fn(&Counters) -> u64| counter(&counters);
-        let before = counted(not_kept);
+        let before = counted(unstored_counts);
         for expects in [true, false] {
-            let mut driver = Driver::<Machine<Mirror>>::new(seed.clone(), Seen::default());
+            let mut driver = Driver::<Machine<Mirror>>::new(seed.clone(), TestContext::default());
             let mut framing = format!("Content-Length: {length}");
             if expects {
                 framing += "\r\nExpect: 100-continue";
@@ -258,7 +258,7 @@ fn a_body_that_cannot_be_stored_is_refused_before_it_is_sent() {
             // Memory is spent by what comes; all others are known before.
             if name.starts_with("memory") {
                 driver.take_received();
-                driver.send(&octets(length - 1));
+                driver.send(&pattern_bytes(length - 1));
             }
             let mut received = Vec::new();
             until(&mut driver, |driver| {
@@ -271,8 +271,8 @@ fn a_body_that_cannot_be_stored_is_refused_before_it_is_sent() {
             assert!(text.contains("Connection: close"), "{name}: {text}");
             assert_eq!(driver.context().errors, [error], "{name}");
         }
-        let mut driver = Driver::<Machine<Mirror>>::new(seed.clone(), Seen::default());
-        driver.send(&in_chunks(&octets(length), 1_000));
+        let mut driver = Driver::<Machine<Mirror>>::new(seed.clone(), TestContext::default());
+        driver.send(&in_chunks(&pattern_bytes(length), 1_000));
         let mut received = Vec::new();
         until(&mut driver, |driver| {
             received.extend(driver.take_received());
@@ -280,29 +280,29 @@ fn a_body_that_cannot_be_stored_is_refused_before_it_is_sent() {
         });
         assert!(received.starts_with(format!("HTTP/1.1 {expected} ").as_bytes()), "{name}");
         assert_eq!(driver.context().errors, [error], "{name}");
-        assert_eq!(counted(not_kept), before + 3, "{name}");
+        assert_eq!(counted(unstored_counts), before + 3, "{name}");
         assert!(place.is_empty());
     }
 }
 
 /// The three counters of bodies that were refused.
-fn not_kept(counters: &Counters) -> u64 {
+fn unstored_counts(counters: &Counters) -> u64 {
     counters.bodies_too_large() + counters.bodies_without_room() + counters.bodies_not_stored()
 }
 
 #[test]
 fn a_disconnected_peer_leaves_no_file() {
-    let place = Place::new();
+    let place = SpoolDirectory::new();
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
-    let request = with_length(&octets(100_000));
+    let request = with_length(&pattern_bytes(100_000));
     for sent in [request.len() / 100, request.len() / 2, request.len() - 1, request.len()] {
         for resets in [true, false] {
             for is_slow in [true, false] {
                 if is_slow {
                     disk.hold();
                 } else {
-                    disk.let_go();
+                    disk.release();
                 }
                 let mut driver = driver(&spool);
                 driver.send(&request[..sent]);
@@ -317,7 +317,7 @@ fn a_disconnected_peer_leaves_no_file() {
                 } else {
                     driver.end()
                 }
-                disk.let_go();
+                disk.release();
                 if !resets && sent == request.len() {
                     // It only has nothing more to say.
                     assert_eq!(answer(&mut driver).0, 200, "slow: {is_slow}");
@@ -335,29 +335,29 @@ fn a_disconnected_peer_leaves_no_file() {
 
 #[test]
 fn bodies_go_to_files_when_the_memory_limit_is_reached() {
-    let place = Place::new();
+    let place = SpoolDirectory::new();
     let spool = place.spool();
     let config = ServerConfig::new().bodies_bytes_max(100).spool(spool.clone());
     let held = config.bodies_held();
     let mut driver = driver_with(config);
-    driver.send(&in_chunks(&octets(1_000), 50));
-    assert_eq!(answer(&mut driver), (200, octets(1_000)));
+    driver.send(&in_chunks(&pattern_bytes(1_000), 50));
+    assert_eq!(answer(&mut driver), (200, pattern_bytes(1_000)));
     assert!(!driver.context().bodies[0].is_in_memory());
     assert_eq!(held.bytes(), 0);
 }
 
 #[test]
 fn a_retained_body_can_be_read_after_its_connection_ended() {
-    let place = Place::new();
+    let place = SpoolDirectory::new();
     let spool = place.spool();
     let mut driver = driver(&spool);
-    driver.send(&with_length(&octets(50_000)));
+    driver.send(&with_length(&pattern_bytes(50_000)));
     assert_eq!(answer(&mut driver).0, 200);
     let body = driver.context_mut().bodies.pop().expect("it was stored");
     drop(driver);
     let mut read = Vec::new();
     body.slice(10..).reader().read_to_end(&mut read).expect("it can be read");
-    assert!(read == octets(50_000)[10..]);
+    assert!(read == pattern_bytes(50_000)[10..]);
     drop(body);
     wait_until_empty(&spool);
 }

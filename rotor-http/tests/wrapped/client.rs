@@ -16,15 +16,15 @@ use crate::{KEY, receive, send};
 
 /// What happened, and those who wait for it.
 #[derive(Default)]
-struct Log {
+struct EventLog {
     lines: Vec<String>,
-    futures: Vec<Future<ClientResult<Get>>>,
+    futures: Vec<Future<ClientResult<PageRequest>>>,
 }
 
 /// Asks for a page, and notes what it is told.
-struct Get;
+struct PageRequest;
 
-impl Get {
+impl PageRequest {
     fn write(request: &mut Request<'_>) -> Result<(), MessageError> {
         request.start(Method::Get, "/")?;
         request.add_header("Host", "h")?;
@@ -33,13 +33,13 @@ impl Get {
     }
 }
 
-impl Client for Get {
-    type Context = Log;
+impl Client for PageRequest {
+    type Context = EventLog;
     type Output = ();
-    type Upgrade = NoUpgrade<Log>;
+    type Upgrade = NoUpgrade<EventLog>;
 
-    fn prepare_request(self, request: &mut Request<'_>, _: &mut Scope<'_, Log>) -> Next<Self> {
-        match Get::write(request) {
+    fn prepare_request(self, request: &mut Request<'_>, _: &mut Scope<'_, EventLog>) -> Next<Self> {
+        match PageRequest::write(request) {
             Ok(()) => Next::go_on(self).keep_deadline(),
             Err(error) => Next::error(error),
         }
@@ -49,7 +49,7 @@ impl Client for Get {
         self,
         head: &Head<'_>,
         _: &mut Request<'_>,
-        scope: &mut Scope<'_, Log>,
+        scope: &mut Scope<'_, EventLog>,
     ) -> Next<Self> {
         let protocol = head.session::<Session>().map(|session| session.protocol.clone());
         let name = String::from_utf8(protocol.unwrap_or_default()).expect("ASCII");
@@ -61,44 +61,48 @@ impl Client for Get {
         self,
         body: &[u8],
         _: &mut Request<'_>,
-        scope: &mut Scope<'_, Log>,
+        scope: &mut Scope<'_, EventLog>,
     ) -> Next<Self> {
         scope.lines.push(String::from_utf8_lossy(body).into_owned());
         Next::finished(())
     }
 
-    fn bad_response(self, error: ClientError, scope: &mut Scope<'_, Log>) -> ClientResult<Get> {
+    fn bad_response(
+        self,
+        error: ClientError,
+        scope: &mut Scope<'_, EventLog>,
+    ) -> ClientResult<PageRequest> {
         scope.lines.push(format!("{error:?}"));
         Err(error)
     }
 }
 
 /// Gives the connection one request after the other.
-struct Gets;
+struct RequestSequence;
 
-impl RequestSource<Get> for Gets {
-    fn next(&mut self, _: bool, scope: &mut Scope<'_, Log>) -> Offer<Get> {
+impl RequestSource<PageRequest> for RequestSequence {
+    fn next(&mut self, _: bool, scope: &mut Scope<'_, EventLog>) -> Offer<PageRequest> {
         let (port, future) = scope.create_future();
         scope.futures.push(future);
-        Offer::Job(Job::new(Get, scope.now() + Duration::from_secs(9), port))
+        Offer::Job(Job::new(PageRequest, scope.now() + Duration::from_secs(9), port))
     }
 
-    fn return_job(&mut self, _: Job<Get>, scope: &mut Scope<'_, Log>) {
+    fn return_job(&mut self, _: Job<PageRequest>, scope: &mut Scope<'_, EventLog>) {
         scope.lines.push("to be made again".into());
     }
 
-    fn not_connected(self, error: Fatal, scope: &mut Scope<'_, Log>) {
+    fn not_connected(self, error: Fatal, scope: &mut Scope<'_, EventLog>) {
         scope.lines.push(format!("not connected: {error}"));
     }
 }
 
-type Test = TestLoop<Stream<Connection<Get, Gets>, Record<ScriptedSocket>>>;
+type Test = TestLoop<Stream<Connection<PageRequest, RequestSequence>, Record<ScriptedSocket>>>;
 
 /// A client that has shaken hands and sent its first request.
 fn client(test: &mut Test) -> Peer {
     let (socket, peer) = pair(test.world());
     test.add(|scope| {
-        let seed = ConnectionSeed::new(Gets, ClientConfig::new().into());
+        let seed = ConnectionSeed::new(RequestSequence, ClientConfig::new().into());
         Stream::connected(Record::client(socket, b"http"), seed, scope)
     });
     peer.send(&encode(Kind::Welcome, b"", KEY));
@@ -108,8 +112,8 @@ fn client(test: &mut Test) -> Peer {
 }
 
 /// The peer sends a response and ends its side, in order or not.
-fn end_after(response: &str, in_order: bool) -> Vec<String> {
-    let mut test = Test::new(Log::default());
+fn events_with_end(response: &str, in_order: bool) -> Vec<String> {
+    let mut test = Test::new(EventLog::default());
     let peer = client(&mut test);
     send(&peer, response.as_bytes());
     test.settle();
@@ -125,28 +129,28 @@ const HI: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
 #[test]
 fn a_handler_sees_the_session_of_its_connection() {
-    assert_eq!(end_after(HI, true)[0], "200 http true");
+    assert_eq!(events_with_end(HI, true)[0], "200 http true");
 }
 
 #[test]
 fn a_request_is_returned_if_the_server_closes_between_requests() {
     for in_order in [true, false] {
-        assert_eq!(end_after(HI, in_order), ["200 http true", "hi", "to be made again"]);
+        assert_eq!(events_with_end(HI, in_order), ["200 http true", "hi", "to be made again"]);
     }
 }
 
 #[test]
 fn an_end_before_the_head_is_reported_as_closed() {
     for in_order in [true, false] {
-        assert_eq!(end_after("HTTP/1.1 200 O", in_order), ["Closed"]);
+        assert_eq!(events_with_end("HTTP/1.1 200 O", in_order), ["Closed"]);
     }
 }
 
 #[test]
 fn a_close_delimited_body_is_complete_only_with_a_close_record() {
     let response = "HTTP/1.1 200 OK\r\n\r\nhi";
-    assert_eq!(end_after(response, true), ["200 http true", "hi"]);
-    assert_eq!(end_after(response, false), ["200 http true", "Body(Truncated)"]);
+    assert_eq!(events_with_end(response, true), ["200 http true", "hi"]);
+    assert_eq!(events_with_end(response, false), ["200 http true", "Body(Truncated)"]);
 }
 
 #[test]
@@ -155,9 +159,9 @@ fn bodies_with_a_length_need_no_close_record() {
     let chunked = "HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n";
     for response in [length, chunked] {
         for in_order in [true, false] {
-            assert_eq!(end_after(response, in_order), ["200 http true", "hi"]);
+            assert_eq!(events_with_end(response, in_order), ["200 http true", "hi"]);
             let cut = &response[..response.len() - 1];
-            assert_eq!(end_after(cut, in_order), ["200 http true", "Body(Truncated)"]);
+            assert_eq!(events_with_end(cut, in_order), ["200 http true", "Body(Truncated)"]);
         }
     }
 }

@@ -16,7 +16,7 @@ type Handler = fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, ()>) -> Reply;
 type Test<S> = TestLoop<Stream<Connection<ServerFn<Handler, ()>>, S>>;
 
 /// Answers with what it can tell of the connection.
-fn tells(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+fn describe_session(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
     let protocol = head.session::<Session>().map(|session| &session.protocol[..]);
     let other = head.session::<String>();
     let text = format!("{protocol:?} {other:?} {}", head.is_secure());
@@ -31,7 +31,7 @@ fn server<S: StreamSocket>(
     let mut test = Test::new(());
     let (socket, peer) = pair(test.world());
     test.add(|scope| {
-        Stream::connected(wrap(socket), HttpSeed::new(tells as Handler, config), scope)
+        Stream::connected(wrap(socket), HttpSeed::new(describe_session as Handler, config), scope)
     });
     (test, peer)
 }

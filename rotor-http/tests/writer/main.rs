@@ -23,13 +23,13 @@ impl Writer {
         Writer { out: Vec::new(), state: ResponseState::new(reply) }
     }
 
-    fn begun(reply: ReplyTo, code: u16) -> Writer {
+    fn with_status(reply: ReplyTo, code: u16) -> Writer {
         let mut writer = Writer::new(reply);
-        writer.good(|state, out| state.status(out, status(code)));
+        writer.accept(|state, out| state.status(out, status(code)));
         writer
     }
 
-    fn good(
+    fn accept(
         &mut self,
         call: impl FnOnce(&mut ResponseState, &mut Vec<u8>) -> Outcome,
     ) -> &mut Writer {
@@ -38,7 +38,7 @@ impl Writer {
     }
 
     /// The call is refused, and leaves no trace.
-    fn bad(
+    fn reject(
         &mut self,
         call: impl FnOnce(&mut ResponseState, &mut Vec<u8>) -> Outcome,
         error: MessageError,
@@ -54,7 +54,7 @@ impl Writer {
     }
 
     fn headers_done(&mut self) -> &mut Writer {
-        self.good(|state, out| state.done_headers(out, None, None))
+        self.accept(|state, out| state.done_headers(out, None, None))
     }
 
     fn text(&self) -> &str {

@@ -5,11 +5,11 @@ use rotor_http::client::{ClientConfig, Http2Config};
 use rotor_http::h2::frame::kind;
 
 use super::server::{Server, data, frame, go_away, headers, http2, page, reset, settings};
-use crate::probe::{OnWakeup, Probe, Sends, seconds};
+use crate::probe::{BodyPlan, OnWakeup, Probe, seconds};
 
-/// The requests that are to be made again.
-fn given_back(server: &Server) -> usize {
-    let jobs = &server.driver.context().given_back;
+/// The number of requests that are to be retried.
+fn returned_count(server: &Server) -> usize {
+    let jobs = &server.driver.context().returned_jobs;
     assert!(jobs.iter().all(rotor_http::client::Job::is_repeated));
     jobs.len()
 }
@@ -18,17 +18,17 @@ fn given_back(server: &Server) -> usize {
 fn requests_beyond_a_goaway_are_retried_whatever_their_method() {
     let plans = [
         Probe::get("/1"),
-        Probe::post(Sends::Whole("2")),
-        Probe::post(Sends::Later("3")),
+        Probe::post(BodyPlan::Whole("2")),
+        Probe::post(BodyPlan::Later("3")),
         Probe::get("/4"),
     ];
     let mut server = Server::new(plans);
     server.send(&go_away(1, 0));
-    assert_eq!(given_back(&server), 2);
+    assert_eq!(returned_count(&server), 2);
     assert_eq!(server.outcome(2), "Peer: Refused", "the body of this one is not at hand");
     server.driver.context_mut().plans.push_back(Probe::get("/5"));
     server.driver.wakeup();
-    assert_eq!(server.lines().len(), 4, "nothing more begins");
+    assert_eq!(server.request_lines().len(), 4, "nothing more begins");
     assert_eq!(server.end(), None);
     server.send(&page(1, "one"));
     assert_eq!((server.outcome(0).as_str(), server.end()), ("200 one", Some(0)));
@@ -41,7 +41,7 @@ fn requests_beyond_a_goaway_are_returned_in_order() {
     let deadline = |at: u64| Probe { deadline: seconds(100 + at), ..Probe::get("/") };
     let mut server = Server::new((0..5).map(deadline));
     server.send(&go_away(1, 0));
-    let jobs = server.driver.context().given_back.iter();
+    let jobs = server.driver.context().returned_jobs.iter();
     let deadlines: Vec<_> = jobs.map(rotor_http::client::Job::deadline).collect();
     assert_eq!(deadlines.len(), 4);
     assert!(deadlines.is_sorted(), "the oldest first");
@@ -54,10 +54,10 @@ fn a_second_goaway_may_lower_the_last_stream_but_not_raise_it() {
     let mut server = Server::new(["/1", "/2", "/3"].map(Probe::get));
     for (last, back) in [((1 << 31) - 1, 0), (3, 1), (5, 1), (1, 2), (1, 2)] {
         server.send(&go_away(last, 0));
-        assert_eq!((given_back(&server), server.end()), (back, None), "{last}");
+        assert_eq!((returned_count(&server), server.end()), (back, None), "{last}");
     }
-    server.asks(Probe::get("/4"));
-    assert_eq!(server.lines().len(), 3, "nothing more begins");
+    server.add_request(Probe::get("/4"));
+    assert_eq!(server.request_lines().len(), 3, "nothing more begins");
     // What was left out may be on its way all the same.
     server.send(&[page(5, "three"), page(3, "two"), page(1, "one")].concat());
     assert_eq!((server.outcome(0).as_str(), server.end()), ("200 one", Some(0)));
@@ -65,29 +65,29 @@ fn a_second_goaway_may_lower_the_last_stream_but_not_raise_it() {
 
 #[test]
 fn a_request_refused_repeatedly_fails_as_not_processed() {
-    let mut server = Server::new([Probe::post(Sends::Whole("x"))]);
-    server.driver.context_mut().takes_back = true;
+    let mut server = Server::new([Probe::post(BodyPlan::Whole("x"))]);
+    server.driver.context_mut().retakes_jobs = true;
     for attempt in 0..=10 {
-        assert_eq!((server.asked.len(), server.outcomes[0].clone()), (attempt + 1, None));
+        assert_eq!((server.requests.len(), server.outcomes[0].clone()), (attempt + 1, None));
         server.send(&reset(2 * attempt as u32 + 1, 7));
     }
     assert_eq!(server.outcome(0), "Peer: Refused");
-    assert_eq!(server.asked.len(), 11);
+    assert_eq!(server.requests.len(), 11);
 }
 
 #[test]
 fn a_refused_request_is_retried_on_another_connection() {
-    let mut server = Server::new([Probe::post(Sends::Whole("x")), Probe::get("/2")]);
+    let mut server = Server::new([Probe::post(BodyPlan::Whole("x")), Probe::get("/2")]);
     server.send(&reset(1, 7));
-    assert_eq!(given_back(&server), 1);
+    assert_eq!(returned_count(&server), 1);
     assert_eq!(server.end(), None, "the connection goes on");
     // HTTP_1_1_REQUIRED is no such promise, and here there is no way but HTTP/2.
     server.send(&reset(3, 0xd));
-    assert_eq!((given_back(&server), server.outcome(1).as_str()), (1, "Peer: Reset(13)"));
-    server.asks(Probe::get("/3"));
+    assert_eq!((returned_count(&server), server.outcome(1).as_str()), (1, "Peer: Reset(13)"));
+    server.add_request(Probe::get("/3"));
     server.send(&reset(5, 2));
     assert_eq!(server.outcome(2), "Peer: Reset(2)");
-    server.asks(Probe::get("/4"));
+    server.add_request(Probe::get("/4"));
     server.send(&[headers(7, &[(":status", "200")], false), reset(7, 8)].concat());
     assert_eq!(server.outcome(3), "Peer: Reset(8)");
 }
@@ -98,9 +98,12 @@ fn a_request_with_a_started_response_is_not_retried() {
         [headers(1, &[(":status", "103")], false), headers(1, &[(":status", "200")], false)]
     {
         for refuses in [reset(1, 7), go_away(0, 0)] {
-            let mut server = Server::new([Probe::post(Sends::Whole("x"))]);
+            let mut server = Server::new([Probe::post(BodyPlan::Whole("x"))]);
             server.send(&[&begins[..], &refuses].concat());
-            assert_eq!((server.outcome(0).as_str(), given_back(&server)), ("Peer: Reset(7)", 0));
+            assert_eq!(
+                (server.outcome(0).as_str(), returned_count(&server)),
+                ("Peer: Reset(7)", 0)
+            );
         }
     }
 }
@@ -112,23 +115,23 @@ fn idempotent_requests_of_a_lost_used_connection_are_retried() {
         if has_served {
             server.send(&page(1, ""));
         }
-        server.asks(Probe::get("/1"));
-        server.asks(Probe::post(Sends::Whole("x")));
-        server.asks(Probe::get("/3").progressive());
+        server.add_request(Probe::get("/1"));
+        server.add_request(Probe::post(BodyPlan::Whole("x")));
+        server.add_request(Probe::get("/3").progressive());
         server.send(&headers(7, &[(":status", "200")], false));
         server
     };
     let mut server = begun(true);
     server.driver.end();
-    assert_eq!(given_back(&server), 1);
+    assert_eq!(returned_count(&server), 1);
     assert_eq!(server.outcome(2), "Peer: Closed");
     assert_eq!(server.outcome(3), "Peer: Body(Truncated)");
     let mut server = begun(false);
     server.driver.end();
-    assert_eq!((given_back(&server), server.outcome(1).as_str()), (0, "Peer: Closed"));
+    assert_eq!((returned_count(&server), server.outcome(1).as_str()), (0, "Peer: Closed"));
     let mut server = begun(true);
     server.driver.reset();
-    assert_eq!(given_back(&server), 1);
+    assert_eq!(returned_count(&server), 1);
     assert!(server.outcome(2).starts_with("Network: Lost(Reset("), "{}", server.outcome(2));
 }
 
@@ -142,7 +145,7 @@ fn a_request_not_begun_on_its_connection_is_reported_unsent() {
         (|server| server.send(&frame(kind::PING, 0, 1, &[0; 8])), "Peer: Unsent(Protocol)"),
     ];
     for (end, expected) in ends {
-        let plan = Probe { begins_late: true, deadline: seconds(3), ..Probe::get("/late") };
+        let plan = Probe { defers_write: true, deadline: seconds(3), ..Probe::get("/late") };
         let mut server = Server::new([plan]);
         end(&mut server);
         let outcome = server.outcome(0);
@@ -211,7 +214,7 @@ fn an_idle_connection_times_out_and_a_draining_one_finishes_requests() {
     assert_eq!((server.outcome(0).as_str(), server.end()), ("200 last", Some(0)));
     let limits = Limits::new().requests_max(2);
     let mut server = Server::with_limits(limits, ["/1", "/2", "/3"].map(Probe::get));
-    assert_eq!(server.lines().len(), 2);
+    assert_eq!(server.request_lines().len(), 2);
     server.send(&[page(1, ""), page(3, "")].concat());
     assert_eq!(server.end(), Some(0));
 }
@@ -224,7 +227,7 @@ fn a_request_that_asks_to_close_is_the_last() {
     assert_eq!((server.outcome(1).as_str(), server.end()), ("200 too", Some(0)));
 }
 
-fn patient(plans: impl IntoIterator<Item = Probe>) -> Server {
+fn server_without_response_timeout(plans: impl IntoIterator<Item = Probe>) -> Server {
     Server::with_limits(Limits::new().response_timeout(seconds(100_000)), plans)
 }
 
@@ -240,12 +243,12 @@ fn pings_stay_within_the_ping_strikes_of_grpc_servers() {
     // As they count: one that comes less than five minutes after another, while they send nothing,
     // is a strike, and the third is one too many.
     let asks = || Probe { deadline: seconds(100_000), ..Probe::get("/") };
-    let mut server = patient([asks()]);
+    let mut server = server_without_response_timeout([asks()]);
     let (mut last, mut strikes) = (None, 0);
     for second in 0..7_200 {
         let before = server.pings.len();
         if second % 90 == 0 {
-            server.asks(asks());
+            server.add_request(asks());
         }
         server.driver.advance(seconds(1));
         server.read();
@@ -260,29 +263,29 @@ fn pings_stay_within_the_ping_strikes_of_grpc_servers() {
 }
 
 /// One that takes nothing: the first request fills the output, and the others are not begun.
-fn crowded(others: impl IntoIterator<Item = Probe>) -> Server {
+fn server_with_full_output(others: impl IntoIterator<Item = Probe>) -> Server {
     let much: &'static str = Box::leak("x".repeat(70_000).into_boxed_str());
     let mut server = Server::new([]);
     server.driver.limit_room(0);
-    server.asks(Probe::post(Sends::Whole(much)));
-    others.into_iter().for_each(|probe| server.asks(probe));
+    server.add_request(Probe::post(BodyPlan::Whole(much)));
+    others.into_iter().for_each(|probe| server.add_request(probe));
     server
 }
 
-fn some() -> [Probe; 3] {
-    [Probe::post(Sends::Whole("x")), Probe::post(Sends::Later("later")), Probe::get("/")]
+fn three_requests() -> [Probe; 3] {
+    [Probe::post(BodyPlan::Whole("x")), Probe::post(BodyPlan::Later("later")), Probe::get("/")]
 }
 
 #[test]
 fn unsent_requests_are_retried_whatever_their_method() {
     for how in ["reset", "end", "breach"] {
-        let mut server = crowded(some());
+        let mut server = server_with_full_output(three_requests());
         match how {
             "reset" => server.driver.reset(),
             "end" => server.driver.end(),
             _ => server.send(&data(2, b"x", false)),
         }
-        assert_eq!(given_back(&server), 2, "{how}");
+        assert_eq!(returned_count(&server), 2, "{how}");
         assert!(!server.outcome(0).starts_with("nothing"), "{how}");
         assert!(!server.outcome(2).starts_with("nothing"), "a part of it is not at hand: {how}");
     }
@@ -290,17 +293,17 @@ fn unsent_requests_are_retried_whatever_their_method() {
 
 #[test]
 fn a_lowered_stream_limit_of_the_server_is_respected() {
-    let mut server = crowded(some());
+    let mut server = server_with_full_output(three_requests());
     server.send(&settings(&[(3, 1)]));
-    assert_eq!(given_back(&server), 2, "others may have room");
+    assert_eq!(returned_count(&server), 2, "others may have room");
     server.driver.make_room(1 << 20);
     server.read();
-    assert_eq!(server.lines().len(), 1);
-    server.grant(0, 1 << 20);
-    server.grant(1, 1 << 20);
-    assert_eq!(server.lines().len(), 1, "the other has to wait for it");
+    assert_eq!(server.request_lines().len(), 1);
+    server.grant_window(0, 1 << 20);
+    server.grant_window(1, 1 << 20);
+    assert_eq!(server.request_lines().len(), 1, "the other has to wait for it");
     server.send(&page(1, "one"));
-    assert_eq!(server.lines().len(), 2);
+    assert_eq!(server.request_lines().len(), 2);
     assert!(server.driver.is_alive());
 }
 
@@ -309,15 +312,15 @@ fn a_connection_to_a_server_that_allows_no_streams_is_closed() {
     for refuses in [false, true] {
         let mut server =
             Server::of(ClientConfig::new().http2(http2()), &[(3, 0)], ["/1", "/2"].map(Probe::get));
-        assert_eq!((server.lines().len(), server.end()), (1, None));
+        assert_eq!((server.request_lines().len(), server.end()), (1, None));
         server.send(&if refuses { reset(1, 7) } else { page(1, "all the same") });
-        assert_eq!((given_back(&server), server.end()), (usize::from(refuses), Some(0)));
+        assert_eq!((returned_count(&server), server.end()), (usize::from(refuses), Some(0)));
     }
 }
 
 #[test]
 fn a_silent_server_is_pinged() {
-    let mut server = patient([Probe::get("/"), Probe::get("/2")]);
+    let mut server = server_without_response_timeout([Probe::get("/"), Probe::get("/2")]);
     let pings_after = |server: &mut Server, time| {
         server.driver.advance(seconds(time));
         server.read();
@@ -327,7 +330,7 @@ fn a_silent_server_is_pinged() {
     answer_pings(&mut server, 0);
     // Other frames say that it is there, and do not wipe the slate of a server of gRPC.
     for _ in 0..15 {
-        server.grant(0, 1 << 16);
+        server.grant_window(0, 1 << 16);
         assert_eq!(pings_after(&mut server, 20), 1);
     }
     assert_eq!((server.outcome(0).as_str(), pings_after(&mut server, 11)), ("nothing yet", 2));
@@ -358,12 +361,12 @@ fn a_server_that_sends_a_frame_slowly_counts_as_alive() {
     }
     assert_eq!(server.outcome(0), "200 16384 octets");
     // One that stops in the middle of a frame is not.
-    server.asks(Probe::get("/"));
+    server.add_request(Probe::get("/"));
     server.send(&frame[..5]);
     server.driver.advance(seconds(14));
-    assert_eq!(given_back(&server), 0);
+    assert_eq!(returned_count(&server), 0);
     server.driver.advance(seconds(11));
-    assert_eq!(given_back(&server), 1);
+    assert_eq!(returned_count(&server), 1);
 }
 
 #[test]
@@ -372,9 +375,9 @@ fn a_server_that_reads_queued_output_counts_as_alive() {
     let much: &'static str = Box::leak("x".repeat(70_000).into_boxed_str());
     let config = ClientConfig::new().http2(http2());
     let mut server = Server::of(config, &[(4, 1 << 20)], []);
-    server.grant(0, 1 << 20);
+    server.grant_window(0, 1 << 20);
     server.driver.limit_room(0);
-    server.asks(Probe::post(Sends::Whole(much)));
+    server.add_request(Probe::post(BodyPlan::Whole(much)));
     for _ in 0..30 {
         server.driver.advance(seconds(1));
         server.driver.make_room(2_000);
@@ -386,7 +389,7 @@ fn a_server_that_reads_queued_output_counts_as_alive() {
     assert!(server.driver.is_ended());
     // A socket that has room for all of it says nothing of the server.
     let mut server = Server::new([]);
-    server.asks(Probe::post(Sends::Whole("some")));
+    server.add_request(Probe::post(BodyPlan::Whole("some")));
     server.driver.advance(seconds(15));
     assert!(server.outcome(0).contains("TimedOut"), "{}", server.outcome(0));
 }
@@ -407,10 +410,10 @@ fn missing_settings_or_acknowledgements_time_out() {
 fn a_ping_timeout_is_not_reset_by_new_requests() {
     // Each request is given up before its server can be found out by it alone.
     let asks = || Probe { deadline: seconds(12), ..Probe::get("/") };
-    let mut server = patient([asks()]);
+    let mut server = server_without_response_timeout([asks()]);
     for _ in 0..3 {
         server.driver.advance(seconds(13));
-        server.asks(asks());
+        server.add_request(asks());
     }
     server.read();
     assert!(server.driver.is_ended(), "{} pings are not answered", server.pings.len());

@@ -4,62 +4,70 @@ use rotor_http::client::ClientConfig;
 use rotor_http::{Limits, Method};
 
 use super::server::{Server, block, data, frame, headers, http2, page, reset, settings};
-use crate::probe::{OnWakeup, Probe, Sends, seconds};
+use crate::probe::{BodyPlan, OnWakeup, Probe, seconds};
 
 #[test]
 fn the_first_request_goes_with_the_preface_and_others_after_settings() {
     let plans = ["/1", "/2", "/3", "/4"].map(Probe::get);
     let mut server = Server::silent(ClientConfig::new().http2(http2()), plans);
-    assert_eq!(server.lines(), ["GET http h /1"]);
+    assert_eq!(server.request_lines(), ["GET http h /1"]);
     server.send(&settings(&[(3, 3)]));
-    assert_eq!(server.lines(), ["GET http h /1", "GET http h /2", "GET http h /3"]);
+    assert_eq!(server.request_lines(), ["GET http h /1", "GET http h /2", "GET http h /3"]);
     assert_eq!(server.driver.context_mut().plans.len(), 1, "another connection may take it");
-    assert!(server.asked.values().all(|asked| asked.is_whole));
+    assert!(server.requests.values().all(|request| request.is_whole));
     // Answered in another order than they were asked in.
     server.send(&page(3, "two"));
     assert_eq!(server.outcome(1), "200 two");
-    assert_eq!(server.lines().len(), 4, "there is room for the next");
+    assert_eq!(server.request_lines().len(), 4, "there is room for the next");
     server.send(&[page(7, "four"), page(1, ""), page(5, "three")].concat());
     for (at, expected) in ["200", "200 two", "200 three", "200 four"].iter().enumerate() {
         assert_eq!(server.outcome(at), *expected);
     }
     assert_eq!((server.settings_acks, server.goaways.len()), (1, 0));
-    server.asks(Probe::get("/5"));
-    assert_eq!(server.lines().len(), 5, "woken, it looks for more");
+    server.add_request(Probe::get("/5"));
+    assert_eq!(server.request_lines().len(), 5, "woken, it looks for more");
 }
 
 #[test]
 fn a_body_is_sent_with_its_head_or_later_and_trailers_follow() {
     let mut server = Server::new([
-        Probe::post(Sends::Whole("whole")),
-        Probe::post(Sends::Chunked("in two")),
-        Probe::post(Sends::Later("later")),
+        Probe::post(BodyPlan::Whole("whole")),
+        Probe::post(BodyPlan::Chunked("in two")),
+        Probe::post(BodyPlan::Later("later")),
     ]);
-    let asked = |server: &Server, stream| server.asked.get(&stream).cloned().expect("it began");
-    assert_eq!(asked(&server, 1).body, b"whole");
-    assert_eq!(asked(&server, 1).fields, [("content-length".into(), "5".into())]);
-    let chunked = asked(&server, 3);
+    let request =
+        |server: &Server, stream| server.requests.get(&stream).cloned().expect("it began");
+    assert_eq!(request(&server, 1).body, b"whole");
+    assert_eq!(request(&server, 1).fields, [("content-length".into(), "5".into())]);
+    let chunked = request(&server, 3);
     assert_eq!((&chunked.body[..], chunked.is_whole), (&b"in two"[..], true));
     assert_eq!(chunked.trailers, [("x-sum".into(), "1".into())]);
     assert!(chunked.fields.is_empty());
-    assert!(!asked(&server, 5).is_whole && asked(&server, 5).body.is_empty());
+    assert!(!request(&server, 5).is_whole && request(&server, 5).body.is_empty());
     server.driver.context_mut().on_wakeup = Some(OnWakeup::WriteRest);
     server.driver.context().handlers[2].wakeup();
     server.driver.settle();
     server.read();
-    assert_eq!((&asked(&server, 5).body[..], asked(&server, 5).is_whole), (&b"later"[..], true));
+    assert_eq!(
+        (&request(&server, 5).body[..], request(&server, 5).is_whole),
+        (&b"later"[..], true)
+    );
 }
 
 #[test]
 fn an_expect_continue_body_waits_for_100_or_for_its_timeout() {
-    let mut server = Server::new([Sends::Expected("a"), Sends::Expected("b")].map(Probe::post));
-    assert!(server.asked.values().all(|asked| asked.body.is_empty() && !asked.is_whole));
-    assert_eq!(server.asked[&1].fields[1], ("expect".into(), "100-continue".into()));
+    let mut server =
+        Server::new([BodyPlan::Expected("a"), BodyPlan::Expected("b")].map(Probe::post));
+    assert!(server.requests.values().all(|request| request.body.is_empty() && !request.is_whole));
+    assert_eq!(server.requests[&1].fields[1], ("expect".into(), "100-continue".into()));
     server.send(&headers(3, &[(":status", "100")], false));
-    assert_eq!((&server.asked[&1].body[..], &server.asked[&3].body[..]), (&b""[..], &b"b"[..]));
+    assert_eq!(
+        (&server.requests[&1].body[..], &server.requests[&3].body[..]),
+        (&b""[..], &b"b"[..])
+    );
     server.driver.advance(seconds(1));
     server.read();
-    assert_eq!(server.asked[&1].body, b"a");
+    assert_eq!(server.requests[&1].body, b"a");
 }
 
 #[test]
@@ -82,7 +90,7 @@ fn interim_heads_trailers_and_empty_responses_are_reported() {
     let events = server.driver.context().events.clone();
     assert!(events.contains(&"/hints interim 103".to_owned()), "{events:?}");
     assert!(events.contains(&"/head head 200 Some(0)".to_owned()), "{events:?}");
-    assert!(server.asked.values().all(|asked| asked.reset.is_none()));
+    assert!(server.requests.values().all(|request| request.reset.is_none()));
 }
 
 /// RFC 9113 §8.1: END_STREAM may come in an empty DATA, also where there is no body.
@@ -92,7 +100,7 @@ fn a_response_awaiting_only_its_end_stream_is_not_reset() {
         [
             Probe { method: "HEAD", ..Probe::get("/head") },
             Probe::get("/304"),
-            Probe { is_brief: true, ..Probe::get("/brief") },
+            Probe { is_head_only: true, ..Probe::get("/brief") },
         ]
     };
     let heads = [
@@ -102,7 +110,7 @@ fn a_response_awaiting_only_its_end_stream_is_not_reset() {
     ];
     let resets = |server: &mut Server| {
         server.read();
-        [1, 3, 5].map(|stream| server.asked[&stream].reset)
+        [1, 3, 5].map(|stream| server.requests[&stream].reset)
     };
     let mut server = Server::new(plans());
     server.send(&heads.concat());
@@ -149,41 +157,44 @@ fn a_stream_awaiting_its_end_counts_against_the_stream_limit() {
     let head = headers(1, &[(":status", "204")], false);
     let mut server = Server::of(config(), &[(3, 1)], ["/1", "/2"].map(Probe::get));
     server.send(&head);
-    assert_eq!((server.outcome(0).as_str(), server.lines().len()), ("204", 1));
+    assert_eq!((server.outcome(0).as_str(), server.request_lines().len()), ("204", 1));
     server.send(&data(1, b"", true));
-    assert_eq!(server.lines().len(), 2);
+    assert_eq!(server.request_lines().len(), 2);
     // A connection that is to end does not wait for it.
     let closing = || Probe { asks_to_close: true, ..Probe::get("/") };
     let mut server = Server::new([closing()]);
     server.send(&head);
     assert_eq!((server.outcome(0).as_str(), server.end()), ("204", Some(0)));
-    assert_eq!(server.asked[&1].reset, None);
+    assert_eq!(server.requests[&1].reset, None);
 }
 
 #[test]
 fn abandoned_requests_are_reset_and_others_continue() {
     let mut server = Server::new([
         Probe::get("/dropped"),
-        Probe { is_brief: true, ..Probe::get("/brief") },
+        Probe { is_head_only: true, ..Probe::get("/brief") },
         Probe { deadline: seconds(3), ..Probe::get("/late") },
         Probe { panics_in: "head", ..Probe::get("/panics") },
         Probe { is_cancelled: true, ..Probe::get("/never") },
         Probe::get("/last"),
     ]);
-    assert_eq!(server.asked.len(), 5, "what was cancelled before does not begin");
+    assert_eq!(server.requests.len(), 5, "what was cancelled before does not begin");
     let dropped = server.driver.context_mut().futures.pop_front();
     server.outcomes[0] = Some("dropped".into());
     drop(dropped);
     server.driver.settle();
     server.read();
-    assert_eq!(server.asked[&1].reset, Some(8));
+    assert_eq!(server.requests[&1].reset, Some(8));
     server.send(&headers(3, &[(":status", "200")], false));
-    assert_eq!((server.outcome(1).as_str(), server.asked[&3].reset), ("200", Some(8)));
+    assert_eq!((server.outcome(1).as_str(), server.requests[&3].reset), ("200", Some(8)));
     server.send(&headers(7, &[(":status", "200")], false));
-    assert_eq!((server.outcome(3).as_str(), server.asked[&7].reset), ("Caller: Panicked", Some(8)));
+    assert_eq!(
+        (server.outcome(3).as_str(), server.requests[&7].reset),
+        ("Caller: Panicked", Some(8))
+    );
     server.driver.advance(seconds(3));
     assert_eq!(server.outcome(2), "Peer: Deadline(Receiving)");
-    assert_eq!(server.asked[&5].reset, Some(8));
+    assert_eq!(server.requests[&5].reset, Some(8));
     // What was on its way to them is no breach of the protocol.
     server.send(&[page(1, "x"), data(3, b"y", true), page(5, "z"), page(9, "last")].concat());
     assert_eq!((server.outcome(4).as_str(), server.end()), ("200 last", None));
@@ -191,12 +202,12 @@ fn abandoned_requests_are_reset_and_others_continue() {
 
 #[test]
 fn a_response_complete_before_its_request_is_accepted() {
-    let mut server = Server::new([Probe::post(Sends::Much(1 << 20)), Probe::get("/")]);
+    let mut server = Server::new([Probe::post(BodyPlan::Much(1 << 20)), Probe::get("/")]);
     server.send(&page(1, "enough"));
     assert_eq!(server.outcome(0), "200 enough");
-    assert_eq!(server.asked[&1].reset, Some(8), "nobody takes the rest");
+    assert_eq!(server.requests[&1].reset, Some(8), "nobody takes the rest");
     // The same, where the server says that it wants no more while the handler holds the rest off.
-    let held = Probe { holds: true, ..Probe::post(Sends::Much(1 << 20)).progressive() };
+    let held = Probe { holds: true, ..Probe::post(BodyPlan::Much(1 << 20)).progressive() };
     let mut server = Server::new([held]);
     server.send(&headers(1, &[(":status", "200")], false));
     server.send(&data(1, b"a", false));
@@ -231,8 +242,8 @@ fn connect_and_http1_upgrades_are_not_sent_on_http2() {
         Probe { upgrade: Some("x"), ..Probe::get("/up") },
     ]);
     assert_eq!(server.outcome(0), "Caller: Request(StartLine)");
-    assert_eq!(server.lines(), ["GET http h /up"]);
-    assert!(server.asked[&1].fields.is_empty(), "the field is of HTTP/1.1");
+    assert_eq!(server.request_lines(), ["GET http h /up"]);
+    assert!(server.requests[&1].fields.is_empty(), "the field is of HTTP/1.1");
     server.send(&headers(1, &[(":status", "101")], false));
     assert_eq!(server.outcome(1), "Peer: Head(UnexpectedSwitch)");
 }

@@ -8,10 +8,10 @@ use super::server::{Server, block, data, frame, headers, http2, page, settings};
 use crate::probe::Probe;
 
 /// What is sent in this round.
-type Make = fn(u32) -> Vec<u8>;
+type MakeFrames = fn(u32) -> Vec<u8>;
 
 /// Sends this again and again; returns after how many times the connection ended, and the code.
-fn until_end(
+fn flood_until_end(
     mut make: impl FnMut(u32) -> Vec<u8>,
     counter: fn(&Counters) -> u64,
 ) -> (usize, Option<u32>) {
@@ -36,10 +36,10 @@ fn floods_of_useless_frames_end_the_connection() {
     let setting = |_| settings(&[(4, 1 << 20)]);
     let unknown = |_| frame(0xbe, 0, 1, b"?");
     let drip = |_| frame(8, 0, 0, &[0, 0, 0, 1]);
-    let makes: [(&str, Make); 4] =
+    let makes: [(&str, MakeFrames); 4] =
         [("ping", ping), ("settings", setting), ("unknown", unknown), ("drip", drip)];
     for (name, make) in makes {
-        let (round, code) = until_end(make, frames);
+        let (round, code) = flood_until_end(make, frames);
         // The hundred requests that were sent have earned two each.
         assert!((900..1_300).contains(&round), "{name}: {round}");
         assert_eq!(code, Some(11), "{name}");
@@ -52,10 +52,10 @@ fn empty_data_and_forced_resets_end_the_connection_sooner() {
         0 => headers(1, &[(":status", "200")], false),
         _ => data(1, b"", false),
     };
-    let (round, code) = until_end(empty, Counters::frame_floods);
+    let (round, code) = flood_until_end(empty, Counters::frame_floods);
     assert!((90..130).contains(&round) && code == Some(11), "{round} {code:?}");
     let broken = |round: u32| headers(2 * round + 1, &[("a", "b")], true);
-    let (round, code) = until_end(broken, Counters::frame_floods);
+    let (round, code) = flood_until_end(broken, Counters::frame_floods);
     assert!((200..220).contains(&round) && code == Some(11), "{round} {code:?}");
 }
 
@@ -66,12 +66,12 @@ fn field_blocks_are_limited_in_frames_bytes_and_decoded_size() {
         0 => frame(1, 0, 1, &[0x88]),
         _ => frame(9, 0, 1, b""),
     };
-    assert_eq!(until_end(endless, fields), (9, Some(11)));
+    assert_eq!(flood_until_end(endless, fields), (9, Some(11)));
     let large = |round| match round {
         0 => frame(1, 0, 1, &[0x88]),
         _ => frame(9, 0, 1, &block(&[("a", &"x".repeat(9_000))])),
     };
-    assert_eq!(until_end(large, fields), (2, Some(11)));
+    assert_eq!(flood_until_end(large, fields), (2, Some(11)));
     // An entry of 4,000 octets, named by one octet a thousand times.
     let bomb = |_| {
         let mut block = vec![0x88, 0x40, 1, b'a', 0x7f];
@@ -80,7 +80,7 @@ fn field_blocks_are_limited_in_frames_bytes_and_decoded_size() {
         block.extend(vec![0xbe; 1_000]);
         frame(1, 5, 1, &block)
     };
-    assert_eq!(until_end(bomb, fields), (0, Some(11)));
+    assert_eq!(flood_until_end(bomb, fields), (0, Some(11)));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn the_http2_limits_are_configurable_with_workable_minimums() {
     }
     let config = ClientConfig::new().http2(http2().streams_max(2));
     let server = Server::of(config, &[(3, 100)], (0..5).map(|_| Probe::get("/")));
-    assert_eq!(server.lines().len(), 2);
+    assert_eq!(server.request_lines().len(), 2);
 }
 
 /// As the server's: a batch that begins within the budget may go beyond it.

@@ -14,7 +14,7 @@ fn outcome(bytes: &[u8]) -> (String, Option<u32>, Option<u32>) {
             server.send(piece);
         }
         assert_eq!(server.driver.failures(), [""; 0]);
-        let reset = server.asked[&1].reset;
+        let reset = server.requests[&1].reset;
         (server.outcome(0), reset, server.end())
     };
     let whole = run(bytes.len());
@@ -124,7 +124,7 @@ fn trailers_beyond_their_limits_fail_only_their_request() {
         server.send(&data(1, b"hi", false));
         server.send(&headers(1, &fields, true));
         assert!(server.outcome(0).starts_with(outcome), "{shown}: {}", server.outcome(0));
-        assert_eq!(server.asked[&1].reset, code, "{shown}: both sides have ended the stream");
+        assert_eq!(server.requests[&1].reset, code, "{shown}: both sides have ended the stream");
         server.send(&page(3, "x"));
         assert_eq!((server.outcome(1).as_str(), server.end()), ("200 x", None), "{shown}");
     }

@@ -4,11 +4,11 @@ use rotor_http::Limits;
 use rotor_http::client::RecvMode;
 
 use super::server::{Server, data, headers};
-use crate::probe::{Probe, Sends};
+use crate::probe::{BodyPlan, Probe};
 use crate::script::{connection, outcome};
 
 /// A response, as both versions say it.
-struct Said {
+struct ResponsePair {
     status: u16,
     fields: &'static [(&'static str, &'static str)],
     body: &'static [&'static str],
@@ -17,7 +17,7 @@ struct Said {
 
 type Make = fn() -> Probe;
 
-fn on_http1(make: &dyn Fn() -> Probe, said: &Said) -> (Option<String>, Vec<String>) {
+fn on_http1(make: &dyn Fn() -> Probe, said: &ResponsePair) -> (Option<String>, Vec<String>) {
     let mut driver = connection(Limits::new(), [make()]);
     let mut text = format!("HTTP/1.1 {} X\r\n", said.status);
     for (name, value) in said.fields {
@@ -42,7 +42,11 @@ fn on_http1(make: &dyn Fn() -> Probe, said: &Said) -> (Option<String>, Vec<Strin
     (outcome(&mut driver), driver.context().events.clone())
 }
 
-fn on_http2(make: &dyn Fn() -> Probe, said: &Said, piece: usize) -> (Option<String>, Vec<String>) {
+fn on_http2(
+    make: &dyn Fn() -> Probe,
+    said: &ResponsePair,
+    piece: usize,
+) -> (Option<String>, Vec<String>) {
     let mut server = Server::new([make()]);
     let status = said.status.to_string();
     let fields = [&[(":status", &*status)], said.fields].concat();
@@ -74,28 +78,33 @@ fn outcomes_and_handler_events_equal_those_of_http1() {
         ("blocks", || Probe { mode: RecvMode::Blocks, ..Probe::get("/") }),
         ("too small", || Probe { mode: RecvMode::Buffered(3), ..Probe::get("/") }),
         ("held", || Probe { holds: true, ..Probe::get("/").progressive() }),
-        ("brief", || Probe { is_brief: true, ..Probe::get("/") }),
+        ("brief", || Probe { is_head_only: true, ..Probe::get("/") }),
         ("panics", || Probe { panics_in: "head", ..Probe::get("/") }),
-        ("post", || Probe::post(Sends::Whole("x"))),
+        ("post", || Probe::post(BodyPlan::Whole("x"))),
     ];
     let says = [
-        Said { status: 200, fields: &[("content-length", "5")], body: &["hello"], trailers: &[] },
-        Said {
+        ResponsePair {
+            status: 200,
+            fields: &[("content-length", "5")],
+            body: &["hello"],
+            trailers: &[],
+        },
+        ResponsePair {
             status: 200,
             fields: &[("content-length", "5")],
             body: &["he", "llo"],
             trailers: &[],
         },
-        Said { status: 404, fields: &[], body: &["he", "llo"], trailers: &[] },
-        Said {
+        ResponsePair { status: 404, fields: &[], body: &["he", "llo"], trailers: &[] },
+        ResponsePair {
             status: 200,
             fields: &[],
             body: &["a", "b"],
             trailers: &[("x-sum", "1"), ("y", "2")],
         },
-        Said { status: 204, fields: &[], body: &[], trailers: &[] },
-        Said { status: 304, fields: &[], body: &[], trailers: &[] },
-        Said { status: 200, fields: &[("content-length", "0")], body: &[], trailers: &[] },
+        ResponsePair { status: 204, fields: &[], body: &[], trailers: &[] },
+        ResponsePair { status: 304, fields: &[], body: &[], trailers: &[] },
+        ResponsePair { status: 200, fields: &[("content-length", "0")], body: &[], trailers: &[] },
     ];
     for (name, make) in makes {
         for said in &says {

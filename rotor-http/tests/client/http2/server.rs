@@ -12,11 +12,11 @@ use rotor_http::h2::frame_writer::{self, frame_header};
 use rotor_http::h2::hpack::{Bounds, FieldList, HpackDecoder, HpackEncoder};
 
 use crate::probe::{Probe, describe};
-use crate::script::{Probed, connection_of};
+use crate::script::{ProbeDriver, connection_with_config};
 
-/// What has come on a stream.
+/// What was received on a stream.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     /// As `GET http h /path`.
     pub(crate) line: String,
     pub(crate) fields: Vec<(String, String)>,
@@ -28,11 +28,11 @@ pub(crate) struct Asked {
 }
 
 pub(crate) struct Server {
-    pub(crate) driver: Probed,
+    pub(crate) driver: ProbeDriver,
     decoder: HpackDecoder,
     unread: Vec<u8>,
     has_preface: bool,
-    pub(crate) asked: BTreeMap<u32, Asked>,
+    pub(crate) requests: BTreeMap<u32, ReceivedRequest>,
     pub(crate) goaways: Vec<u32>,
     pub(crate) pings: Vec<[u8; 8]>,
     pub(crate) pongs: usize,
@@ -122,11 +122,11 @@ impl Server {
     /// One that has said nothing.
     pub(crate) fn silent(config: ClientConfig, plans: impl IntoIterator<Item = Probe>) -> Server {
         let mut server = Server {
-            driver: connection_of(&Arc::new(config), plans),
+            driver: connection_with_config(&Arc::new(config), plans),
             decoder: HpackDecoder::new(4096),
             unread: Vec::new(),
             has_preface: false,
-            asked: BTreeMap::new(),
+            requests: BTreeMap::new(),
             goaways: Vec::new(),
             pings: Vec::new(),
             pongs: 0,
@@ -147,8 +147,8 @@ impl Server {
         self.read();
     }
 
-    /// Lets the client send so much more.
-    pub(crate) fn grant(&mut self, stream: u32, more: u32) {
+    /// Lets the client send so many more bytes.
+    pub(crate) fn grant_window(&mut self, stream: u32, more: u32) {
         let initial = if stream == 0 { 65_535 } else { self.initial };
         *self.granted.entry(stream).or_insert(initial) += i64::from(more);
         self.send(&frame_writer::window_update(stream, more));
@@ -167,15 +167,15 @@ impl Server {
         true
     }
 
-    pub(crate) fn asks(&mut self, probe: Probe) {
+    pub(crate) fn add_request(&mut self, probe: Probe) {
         self.driver.context_mut().plans.push_back(probe);
         self.driver.wakeup();
         self.read();
     }
 
     /// The request lines, in the order of their streams.
-    pub(crate) fn lines(&self) -> Vec<&str> {
-        self.asked.values().map(|asked| asked.line.as_str()).collect()
+    pub(crate) fn request_lines(&self) -> Vec<&str> {
+        self.requests.values().map(|request| request.line.as_str()).collect()
     }
 
     /// What became of the request that was taken as this one, from 0.
@@ -260,15 +260,18 @@ impl Server {
                     *left -= payload.len() as i64;
                     assert!(*left >= 0, "beyond the window of {own}: {left}");
                 }
-                let asked = self.asked.get_mut(&stream).expect("it has begun");
-                assert!(!asked.is_whole && asked.reset.is_none(), "{header:?} after {asked:?}");
+                let request = self.requests.get_mut(&stream).expect("it has begun");
+                assert!(
+                    !request.is_whole && request.reset.is_none(),
+                    "{header:?} after {request:?}"
+                );
                 assert!(header.len > 0 || is_end, "{header:?}");
-                asked.body.extend_from_slice(payload);
-                asked.is_whole = is_end;
+                request.body.extend_from_slice(payload);
+                request.is_whole = is_end;
             }
             kind::RST_STREAM => {
-                let asked = self.asked.get_mut(&stream).expect("it has begun");
-                assert!(asked.reset.replace(number(0)).is_none());
+                let request = self.requests.get_mut(&stream).expect("it has begun");
+                assert!(request.reset.replace(number(0)).is_none());
             }
             _ => panic!("a client does not send {header:?}"),
         }
@@ -289,11 +292,11 @@ impl Server {
             })
             .collect();
         let is_end = header.flags & flag::END_STREAM != 0;
-        let last = self.asked.keys().last().copied().unwrap_or_default();
-        if let Some(asked) = self.asked.get_mut(&header.stream) {
-            assert!(is_end && !asked.is_whole && asked.reset.is_none());
-            asked.trailers = fields;
-            asked.is_whole = true;
+        let last = self.requests.keys().last().copied().unwrap_or_default();
+        if let Some(request) = self.requests.get_mut(&header.stream) {
+            assert!(is_end && !request.is_whole && request.reset.is_none());
+            request.trailers = fields;
+            request.is_whole = true;
             return;
         }
         assert!(header.stream > last && header.stream % 2 == 1, "{header:?} after {last}");
@@ -308,7 +311,8 @@ impl Server {
         for (name, _) in &fields {
             assert!(!["connection", "upgrade", "transfer-encoding", "host"].contains(&&**name));
         }
-        let asked = Asked { line, fields, is_whole: is_end, ..Asked::default() };
-        self.asked.insert(header.stream, asked);
+        let request =
+            ReceivedRequest { line, fields, is_whole: is_end, ..ReceivedRequest::default() };
+        self.requests.insert(header.stream, request);
     }
 }

@@ -8,18 +8,18 @@ use crate::probe::{Probe, seconds};
 
 const OK: &[(&str, &str)] = &[(":status", "200")];
 
-fn asks(protocol: &'static str) -> Probe {
+fn upgrade_request(protocol: &'static str) -> Probe {
     Probe { upgrade: Some(protocol), ..Probe::get("/up") }
 }
 
 /// A server that offers other protocols, and is asked these.
-fn offers(plans: impl IntoIterator<Item = Probe>) -> Server {
+fn server_with_extended_connect(plans: impl IntoIterator<Item = Probe>) -> Server {
     Server::of(ClientConfig::new().http2(http2()), &[(8, 1)], plans)
 }
 
 /// One that has agreed on stream 1.
-fn agreed() -> Server {
-    let mut server = offers([asks("shout")]);
+fn established_tunnel() -> Server {
+    let mut server = server_with_extended_connect([upgrade_request("shout")]);
     server.send(&headers(1, OK, false));
     assert_eq!(server.outcome(0), "switched");
     server
@@ -31,9 +31,9 @@ fn events(server: &Server) -> Vec<&str> {
 }
 
 /// The connection goes on.
-fn is_well(server: &mut Server) {
-    server.asks(Probe::get("/after"));
-    let stream = *server.asked.keys().last().expect("it was asked");
+fn assert_connection_works(server: &mut Server) {
+    server.add_request(Probe::get("/after"));
+    let stream = *server.requests.keys().last().expect("it was asked");
     server.send(&page(stream, "well"));
     let last = server.outcomes.len() - 1;
     assert_eq!(server.outcome(last), "200 well");
@@ -42,31 +42,32 @@ fn is_well(server: &mut Server) {
 
 #[test]
 fn an_upgrade_is_an_extended_connect_where_the_server_offers_it() {
-    let mut server = Server::silent(ClientConfig::new().http2(http2()), [asks("shout")]);
-    assert!(server.lines().is_empty(), "it waits for the settings");
+    let mut server = Server::silent(ClientConfig::new().http2(http2()), [upgrade_request("shout")]);
+    assert!(server.request_lines().is_empty(), "it waits for the settings");
     server.offers_protocols = true;
     server.send(&[settings(&[(8, 1)]), settings_ack().to_vec()].concat());
-    assert_eq!(server.lines(), ["CONNECT http h /up"]);
-    let asked = &server.asked[&1];
-    assert_eq!(asked.fields, [(":protocol".into(), "shout".into())]);
-    assert!(!asked.is_whole, "our side stays open");
-    server.asks(Probe::get("/"));
+    assert_eq!(server.request_lines(), ["CONNECT http h /up"]);
+    let request = &server.requests[&1];
+    assert_eq!(request.fields, [(":protocol".into(), "shout".into())]);
+    assert!(!request.is_whole, "our side stays open");
+    server.add_request(Probe::get("/"));
     server.send(&headers(1, OK, false));
     assert_eq!(server.outcome(0), "switched");
     server.send(&page(3, "three"));
     assert_eq!(server.outcome(1), "200 three");
     server.send(&[data(1, b"ab", false), data(1, b"c", false)].concat());
-    assert_eq!(server.asked[&1].body, b"ABC");
-    is_well(&mut server);
+    assert_eq!(server.requests[&1].body, b"ABC");
+    assert_connection_works(&mut server);
 }
 
 #[test]
 fn an_upgrade_without_an_offer_or_single_protocol_is_a_plain_get() {
     for (pairs, protocol) in [(&[][..], "shout"), (&[(8, 0)], "shout"), (&[(8, 1)], "shout, roar")]
     {
-        let mut server = Server::of(ClientConfig::new().http2(http2()), pairs, [asks(protocol)]);
-        assert_eq!(server.lines(), ["GET http h /up"]);
-        assert!(server.asked[&1].is_whole);
+        let mut server =
+            Server::of(ClientConfig::new().http2(http2()), pairs, [upgrade_request(protocol)]);
+        assert_eq!(server.request_lines(), ["GET http h /up"]);
+        assert!(server.requests[&1].is_whole);
         server.send(&page(1, "a page"));
         assert_eq!(server.outcome(0), "200 a page");
     }
@@ -75,149 +76,158 @@ fn an_upgrade_without_an_offer_or_single_protocol_is_a_plain_get() {
 #[test]
 fn each_response_to_an_upgrade_request_ends_its_stream_cleanly() {
     for status in ["101", "200", "404", "501"] {
-        let mut server = offers([asks("shout")]);
+        let mut server = server_with_extended_connect([upgrade_request("shout")]);
         let fields = [(":status", status)];
         match status {
             // It is no status of HTTP/2.
             "101" => {
                 server.send(&headers(1, &fields, false));
                 assert_eq!(server.outcome(0), "Peer: Head(UnexpectedSwitch)");
-                assert_eq!(server.asked[&1].reset, Some(1));
+                assert_eq!(server.requests[&1].reset, Some(1));
             }
             "200" => {
                 server.send(&headers(1, &fields, true));
                 assert_eq!(server.outcome(0), "switched");
                 assert_eq!(events(&server), ["shouts", "shouted"]);
-                assert!(server.asked[&1].is_whole);
+                assert!(server.requests[&1].is_whole);
             }
             _ => {
                 server.send(&headers(1, &fields, false));
                 server.send(&data(1, b"no", true));
                 assert_eq!(server.outcome(0), format!("{status} no"));
-                assert!(server.asked[&1].is_whole && server.asked[&1].reset.is_none());
+                assert!(server.requests[&1].is_whole && server.requests[&1].reset.is_none());
             }
         }
-        is_well(&mut server);
+        assert_connection_works(&mut server);
     }
 }
 
 #[test]
 fn a_content_length_on_a_tunnel_is_ignored() {
-    let mut server = offers([asks("shout")]);
+    let mut server = server_with_extended_connect([upgrade_request("shout")]);
     server.send(&headers(1, &[(":status", "200"), ("content-length", "3")], false));
     server.send(&data(1, b"abcdef", false));
-    assert_eq!(server.asked[&1].body, b"ABCDEF");
+    assert_eq!(server.requests[&1].body, b"ABCDEF");
 }
 
 #[test]
 fn the_end_of_a_protocol_is_the_end_of_its_stream() {
     // Its own end; the server's then.
-    let mut server = agreed();
+    let mut server = established_tunnel();
     server.send(&data(1, b".", false));
-    assert!(server.asked[&1].is_whole && server.asked[&1].reset.is_none());
+    assert!(server.requests[&1].is_whole && server.requests[&1].reset.is_none());
     server.send(&data(1, b"dropped", true));
-    assert_eq!((&server.asked[&1].body[..], server.asked[&1].reset), (&b"."[..], None));
-    is_well(&mut server);
+    assert_eq!((&server.requests[&1].body[..], server.requests[&1].reset), (&b"."[..], None));
+    assert_connection_works(&mut server);
     // The server's first.
-    let mut server = agreed();
+    let mut server = established_tunnel();
     server.send(&data(1, b"a", true));
-    assert!(server.asked[&1].is_whole);
+    assert!(server.requests[&1].is_whole);
     assert_eq!(events(&server), ["shouts", "shouted"]);
-    is_well(&mut server);
+    assert_connection_works(&mut server);
     // A server that goes on forever.
-    let mut server = agreed();
+    let mut server = established_tunnel();
     server.send(&data(1, b".", false));
     for _ in 0..60 {
         server.send(&data(1, b"x", false));
         server.driver.advance(seconds(1));
         server.read();
-        if server.asked[&1].reset.is_some() {
+        if server.requests[&1].reset.is_some() {
             break;
         }
     }
-    assert_eq!(server.asked[&1].reset, Some(8));
-    is_well(&mut server);
+    assert_eq!(server.requests[&1].reset, Some(8));
+    assert_connection_works(&mut server);
     // A panic.
-    let mut server = agreed();
+    let mut server = established_tunnel();
     server.send(&data(1, b"!", false));
-    assert_eq!(server.asked[&1].reset, Some(2));
-    is_well(&mut server);
+    assert_eq!(server.requests[&1].reset, Some(2));
+    assert_connection_works(&mut server);
     // A reset.
-    let mut server = agreed();
+    let mut server = established_tunnel();
     server.send(&reset(1, 8));
     assert_eq!(events(&server), ["shouts", "shout: the connection broke"]);
-    is_well(&mut server);
+    assert_connection_works(&mut server);
     // Fields.
-    let mut server = agreed();
+    let mut server = established_tunnel();
     server.send(&frame(1, 5, 1, &block(&[("x", "y")])));
-    assert_eq!(server.asked[&1].reset, Some(1));
-    is_well(&mut server);
+    assert_eq!(server.requests[&1].reset, Some(1));
+    assert_connection_works(&mut server);
 }
 
 #[test]
 fn a_reset_after_end_stream_discards_pending_output() {
-    let mut server =
-        Server::of(ClientConfig::new().http2(http2()), &[(8, 1), (4, 1)], [asks("shout")]);
+    let mut server = Server::of(
+        ClientConfig::new().http2(http2()),
+        &[(8, 1), (4, 1)],
+        [upgrade_request("shout")],
+    );
     server.send(&headers(1, OK, false));
     server.send(&data(1, b"abc", true));
     server.send(&reset(1, 8));
-    server.grant(1, 100);
-    assert_eq!((&server.asked[&1].body[..], server.asked[&1].is_whole), (&b"A"[..], false));
-    is_well(&mut server);
+    server.grant_window(1, 100);
+    assert_eq!((&server.requests[&1].body[..], server.requests[&1].is_whole), (&b"A"[..], false));
+    assert_connection_works(&mut server);
 }
 
 #[test]
 fn the_protocol_is_notified_of_the_end_of_the_connection() {
-    let mut server = agreed();
+    let mut server = established_tunnel();
     server.driver.reset();
     server.driver.settle();
     assert_eq!(events(&server), ["shouts", "shout: the connection broke"]);
-    let mut server = agreed();
+    let mut server = established_tunnel();
     server.send(&frame(0, 0, 2, b"x"));
     assert_eq!(server.end(), Some(1));
     assert_eq!(events(&server), ["shouts", "shout: the connection broke"]);
-    let mut server = agreed();
+    let mut server = established_tunnel();
     server.driver.end();
     server.read();
     assert_eq!(events(&server), ["shouts", "shouted"], "cut short");
     // A server that takes no more requests goes on with what it has.
-    let mut server = agreed();
+    let mut server = established_tunnel();
     server.send(&go_away(1, 0));
     server.send(&data(1, b"still", false));
-    assert_eq!(server.asked[&1].body, b"STILL");
+    assert_eq!(server.requests[&1].body, b"STILL");
     server.send(&data(1, b".", true));
     assert_eq!(server.end(), Some(0));
-    let mut server = agreed();
+    let mut server = established_tunnel();
     server.driver.drain(seconds(30));
     server.read();
-    assert_eq!((&server.asked[&1].body[..], server.asked[&1].is_whole), (&b"BYE"[..], true));
+    assert_eq!((&server.requests[&1].body[..], server.requests[&1].is_whole), (&b"BYE"[..], true));
 }
 
 #[test]
 fn a_tunnel_obeys_the_windows_of_both_directions() {
-    let mut server =
-        Server::of(ClientConfig::new().http2(http2()), &[(8, 1), (4, 3)], [asks("shout")]);
+    let mut server = Server::of(
+        ClientConfig::new().http2(http2()),
+        &[(8, 1), (4, 3)],
+        [upgrade_request("shout")],
+    );
     server.send(&headers(1, OK, false));
     let mut sent = 0;
     while server.send_body(1, 1_000, false) {
         sent += 1_000;
         assert!(sent < 1 << 20, "nothing holds it back");
     }
-    assert_eq!(server.asked[&1].body.len(), 3);
+    assert_eq!(server.requests[&1].body.len(), 3);
     assert!(sent >= 65_000);
-    server.grant(1, 1 << 22);
-    server.grant(0, 1 << 22);
-    assert_eq!(server.asked[&1].body.len(), sent);
+    server.grant_window(1, 1 << 22);
+    server.grant_window(0, 1 << 22);
+    assert_eq!(server.requests[&1].body.len(), sent);
     assert!(server.send_body(1, 1_000, false));
     // A server that takes nothing is late.
-    let mut server =
-        Server::of(ClientConfig::new().http2(http2()), &[(8, 1), (4, 1)], [asks("shout")]);
+    let mut server = Server::of(
+        ClientConfig::new().http2(http2()),
+        &[(8, 1), (4, 1)],
+        [upgrade_request("shout")],
+    );
     server.send(&headers(1, OK, false));
     server.send(&data(1, b"ab", false));
     for _ in 0..40 {
         server.driver.advance(seconds(1));
         server.send(&super::server::frame(6, 1, 0, &[0; 8]));
     }
-    assert_eq!(server.asked[&1].reset, Some(8));
+    assert_eq!(server.requests[&1].reset, Some(8));
     assert!(events(&server)[1].starts_with("shout: "), "{:?}", events(&server));
 }

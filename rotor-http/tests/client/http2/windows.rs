@@ -3,7 +3,7 @@
 use rotor_http::client::{ClientConfig, RecvMode};
 
 use super::server::{Server, frame, headers, http2, page, settings};
-use crate::probe::{OnWakeup, Probe, Sends, seconds};
+use crate::probe::{BodyPlan, OnWakeup, Probe, seconds};
 
 /// A server of this window, which has answered a first request: that goes before its settings.
 fn with_window(octets: u32, plans: impl IntoIterator<Item = Probe>) -> Server {
@@ -16,39 +16,39 @@ fn with_window(octets: u32, plans: impl IntoIterator<Item = Probe>) -> Server {
 
 #[test]
 fn a_request_body_stops_at_its_window_and_other_streams_continue() {
-    let plans = [Probe::post(Sends::Much(200_000)), Probe::post(Sends::Whole("small"))];
+    let plans = [Probe::post(BodyPlan::Much(200_000)), Probe::post(BodyPlan::Whole("small"))];
     let mut server = with_window(10_000, plans);
-    assert_eq!(server.asked[&3].body.len(), 10_000);
-    assert!(server.asked[&5].is_whole, "the window of the other one is its own");
-    server.grant(3, 20_000);
-    assert_eq!(server.asked[&3].body.len(), 30_000);
-    server.grant(3, 1 << 20);
-    let sent = server.asked.values().map(|asked| asked.body.len()).sum::<usize>();
+    assert_eq!(server.requests[&3].body.len(), 10_000);
+    assert!(server.requests[&5].is_whole, "the window of the other one is its own");
+    server.grant_window(3, 20_000);
+    assert_eq!(server.requests[&3].body.len(), 30_000);
+    server.grant_window(3, 1 << 20);
+    let sent = server.requests.values().map(|request| request.body.len()).sum::<usize>();
     assert_eq!(sent, 65_535, "the window of the connection");
-    server.grant(0, 1 << 20);
-    assert_eq!((server.asked[&3].body.len(), server.asked[&3].is_whole), (200_000, true));
+    server.grant_window(0, 1 << 20);
+    assert_eq!((server.requests[&3].body.len(), server.requests[&3].is_whole), (200_000, true));
     server.send(&page(3, "ok"));
     assert_eq!(server.outcome(1), "200 ok");
 }
 
 #[test]
 fn send_windows_follow_settings_even_below_zero() {
-    let mut server = with_window(1_000, [Probe::post(Sends::Much(3_000))]);
-    assert_eq!(server.asked[&3].body.len(), 1_000);
+    let mut server = with_window(1_000, [Probe::post(BodyPlan::Much(3_000))]);
+    assert_eq!(server.requests[&3].body.len(), 1_000);
     server.send(&settings(&[(4, 500)]));
     *server.granted.get_mut(&3).expect("it has begun") -= 500;
-    server.grant(3, 500);
-    assert_eq!(server.asked[&3].body.len(), 1_000, "it was below zero");
-    server.grant(3, 1);
-    assert_eq!(server.asked[&3].body.len(), 1_001);
+    server.grant_window(3, 500);
+    assert_eq!(server.requests[&3].body.len(), 1_000, "it was below zero");
+    server.grant_window(3, 1);
+    assert_eq!(server.requests[&3].body.len(), 1_001);
     *server.granted.get_mut(&3).expect("it has begun") += 2_500;
     server.send(&settings(&[(4, 3_000)]));
-    assert!(server.asked[&3].is_whole);
+    assert!(server.requests[&3].is_whole);
 }
 
 #[test]
 fn a_request_without_send_window_times_out_and_others_continue() {
-    let mut server = with_window(1_000, [Probe::post(Sends::Much(3_000)), Probe::get("/")]);
+    let mut server = with_window(1_000, [Probe::post(BodyPlan::Much(3_000)), Probe::get("/")]);
     // It is there, and says so.
     for second in 0..9 {
         assert_eq!(server.outcome(1), "nothing yet", "{second}");
@@ -57,7 +57,7 @@ fn a_request_without_send_window_times_out_and_others_continue() {
     }
     server.driver.advance(seconds(2));
     assert_eq!(server.outcome(1), "Network: Lost(FlushTimeout)");
-    assert_eq!((server.asked[&3].reset, server.end()), (Some(8), None));
+    assert_eq!((server.requests[&3].reset, server.end()), (Some(8), None));
     server.send(&page(5, "ok"));
     assert_eq!(server.outcome(2), "200 ok");
 }
@@ -114,7 +114,7 @@ fn large_bodies_arrive_whole_and_both_sides_agree_on_the_windows() {
 fn a_cancelled_stream_returns_its_share_of_the_connection_window() {
     let mut server = Server::new([]);
     for round in 0..30 {
-        server.asks(Probe { holds: true, ..Probe::get("/").progressive() });
+        server.add_request(Probe { holds: true, ..Probe::get("/").progressive() });
         let stream = 2 * round + 1;
         server.send(&headers(stream, &[(":status", "200")], false));
         for piece in 0..20 {
@@ -124,20 +124,20 @@ fn a_cancelled_stream_returns_its_share_of_the_connection_window() {
         server.driver.context_mut().futures.clear();
         server.driver.settle();
         server.read();
-        assert_eq!(server.asked[&stream].reset, Some(8));
+        assert_eq!(server.requests[&stream].reset, Some(8));
     }
 }
 
 #[test]
 fn requests_that_share_a_slow_window_do_not_time_out_singly() {
-    let mut server = with_window(1 << 20, (0..5).map(|_| Probe::post(Sends::Much(1 << 20))));
+    let mut server = with_window(1 << 20, (0..5).map(|_| Probe::post(BodyPlan::Much(1 << 20))));
     for _ in 0..30 {
-        server.grant(0, 2048);
+        server.grant_window(0, 2048);
         server.driver.advance(seconds(1));
     }
     assert!((1..6).all(|at| server.outcome(at) == "nothing yet"));
     let octets =
-        |server: &Server| server.asked.values().map(|asked| asked.body.len()).sum::<usize>();
+        |server: &Server| server.requests.values().map(|request| request.body.len()).sum::<usize>();
     assert_eq!(octets(&server), 65_535 + 30 * 2048);
     // One that takes nothing more is.
     for _ in 0..21 {
@@ -152,10 +152,10 @@ fn requests_that_share_a_slow_window_do_not_time_out_singly() {
 fn a_response_does_not_time_out_while_a_request_is_sent_slowly() {
     let config = ClientConfig::new().http2(http2().stream_window(0).connection_window(0));
     let mut server = Server::of(config, &[(4, 4 << 20)], []);
-    server.grant(0, 4 << 20);
+    server.grant_window(0, 4 << 20);
     server.driver.peer().limit_room(0);
-    server.asks(Probe::get("/").progressive());
-    server.asks(Probe::post(Sends::Much(1 << 20)));
+    server.add_request(Probe::get("/").progressive());
+    server.add_request(Probe::post(BodyPlan::Much(1 << 20)));
     server.driver.make_room(1_000);
     server.read();
     server.send(&headers(1, &[(":status", "200")], false));

@@ -9,7 +9,7 @@ use rotor_http::client::{ClientConfig, PoolConfig};
 use rotor_stream::testing::{Peer, Target};
 
 use super::{Test, address};
-use crate::probe::{Probe, Sends, seconds};
+use crate::probe::{BodyPlan, Probe, seconds};
 
 #[test]
 fn a_refused_connection_fails_the_request_it_was_made_for() {
@@ -88,7 +88,7 @@ fn a_post_on_a_lost_used_connection_is_not_retried() {
     let mut test = Test::new(PoolConfig::new());
     test.get(1, "/1");
     test.answer(0);
-    test.ask(1, "/2", Probe::post(Sends::Whole("x")));
+    test.ask(1, "/2", Probe::post(BodyPlan::Whole("x")));
     test.end(0);
     assert_eq!(test.outcomes(), ["/1: 200 hi", "/2: Peer: Closed"]);
     assert_eq!(test.peers.len(), 1);
@@ -119,7 +119,7 @@ fn a_request_on_a_stale_idle_connection_moves_to_a_new_one() {
         test.get(1, "/1");
         test.answer(0);
         test.peers[0].before_read(happens);
-        test.ask(1, "/2", Probe::post(Sends::Whole("x")));
+        test.ask(1, "/2", Probe::post(BodyPlan::Whole("x")));
         test.get(1, "/3");
         assert_eq!(test.targets(0), ["/1"]);
         assert_eq!(test.targets(1), ["/"], "the POST, and first");

@@ -8,7 +8,7 @@ use rotor_http::Limits;
 use rotor_http::client::PoolConfig;
 use rotor_stream::testing::Target;
 
-use super::{Asker, Machines, Test, address, end_in_the_next_turn};
+use super::{Machines, Requester, Test, address, end_in_next_turn};
 use crate::probe::{Probe, seconds};
 
 #[test]
@@ -129,7 +129,7 @@ fn a_request_without_a_deadline_gets_the_timeout_of_the_pool() {
     let pool = test.pool.clone().expect("there is a handle");
     test.test.add(|scope| {
         let future = pool.ask(address(1), Probe::get("/"), scope).ok();
-        Response::ok(Machines::Asker(Asker { name: "/", future }))
+        Response::ok(Machines::Requester(Requester { name: "/", future }))
     });
     test.settle();
     test.advance(Duration::from_millis(1_990));
@@ -187,7 +187,7 @@ fn a_busy_server_yields_a_connection_at_the_total_limit() {
 
 #[test]
 fn a_pool_without_a_slot_waits_for_one() {
-    // The pool, two askers, and one place for a connection less than are wanted.
+    // The pool, two requesters, and one slot too few for connections.
     let mut test = Test::with(PoolConfig::new(), Limits::new(), Config::new().machines_max(4));
     test.get(1, "/1");
     test.get(1, "/2");
@@ -210,16 +210,16 @@ fn requests_beyond_the_queue_limit_of_the_pool_are_returned() {
         for _ in 0..3 {
             asked.push(pool.ask(address(1), Probe::get("/"), scope).is_ok());
         }
-        Response::ok(Machines::Asker(Asker { name: "", future: None }))
+        Response::ok(Machines::Requester(Requester { name: "", future: None }))
     });
     assert_eq!(asked, [true, true, false]);
     test.settle();
-    assert_eq!(test.prepared(), 0, "both were cancelled");
+    assert_eq!(test.prepared_count(), 0, "both were cancelled");
 }
 
 #[test]
 fn an_idle_connection_to_another_server_is_closed_if_no_slot_is_free() {
-    // The pool, an asker, and one connection.
+    // The pool, a requester, and one connection.
     let mut test = Test::with(PoolConfig::new(), Limits::new(), Config::new().machines_max(3));
     test.get(1, "/1");
     test.answer(0);
@@ -238,19 +238,18 @@ fn an_idle_connection_to_another_server_is_closed_if_no_slot_is_free() {
 fn a_slot_that_a_pool_waits_for_is_reserved_for_it() {
     let mut test = Test::with(PoolConfig::new(), Limits::new(), Config::new().machines_max(5));
     let squatter =
-        test.test.add(|_| Response::ok(Machines::Asker(Asker { name: "", future: None })));
+        test.test.add(|_| Response::ok(Machines::Requester(Requester { name: "", future: None })));
     test.get(1, "/1");
     test.get(2, "/2");
     assert_eq!(test.peers.len(), 1, "there is no slot for another");
-    end_in_the_next_turn(&mut test, squatter);
+    end_in_next_turn(&mut test, squatter);
     while test.test.machines() == 5 {
         assert!(test.test.turn(), "it is about to end");
     }
     // The slot is free, and the pool is about to be told.
-    let squat = test
-        .test
-        .instance()
-        .add_machine_with(|_| Response::ok(Machines::Asker(Asker { name: "", future: None })));
+    let squat = test.test.instance().add_machine_with(|_| {
+        Response::ok(Machines::Requester(Requester { name: "", future: None }))
+    });
     assert!(squat.is_err(), "nobody is faster");
     test.settle();
     assert_eq!(test.peers.len(), 2);

@@ -2,9 +2,9 @@
 //! whatever dies.
 
 mod deaths;
-mod limits;
 #[cfg(feature = "http2")]
-mod other_way;
+mod http1_alternative;
+mod limits;
 mod room;
 
 use std::net::SocketAddr;
@@ -19,53 +19,53 @@ use rotor_http::client::{ClientConfig, Connector, Pool, PoolConfig, PoolMachine}
 use rotor_stream::testing::{Peer, Scripted, Target, TestLoop};
 use rotor_stream::{Protocol, Stream};
 
-use crate::probe::{Probe, Result, Seen, describe, seconds};
+use crate::probe::{Probe, Result, TestContext, describe, seconds};
 
 type Pooled = PoolMachine<Probe, Connects>;
 
 /// By address; the server of one of them is found over HTTP/1.1 alone at another.
 struct Connects;
 
-const HAS_OTHER_WAY: u16 = 8;
-const OTHER_WAY: u16 = 9;
+const HTTP1_ELSEWHERE: u16 = 8;
+const HTTP1_ALTERNATIVE: u16 = 9;
 
-impl Connector<Seen> for Connects {
+impl Connector<TestContext> for Connects {
     type Origin = SocketAddr;
-    type Connection<P: Protocol<Context = Seen>> = Stream<P, Scripted<false>>;
+    type Connection<P: Protocol<Context = TestContext>> = Stream<P, Scripted<false>>;
 
     fn without_http2(origin: &SocketAddr) -> Option<SocketAddr> {
-        (origin.port() == HAS_OTHER_WAY).then(|| address(OTHER_WAY))
+        (origin.port() == HTTP1_ELSEWHERE).then(|| address(HTTP1_ALTERNATIVE))
     }
 
-    fn connect<P: Protocol<Context = Seen>>(
+    fn connect<P: Protocol<Context = TestContext>>(
         origin: &SocketAddr,
         seed: P::Seed,
-        scope: &mut Scope<'_, Seen>,
+        scope: &mut Scope<'_, TestContext>,
     ) -> Response<Self::Connection<P>> {
         Stream::connect(origin, seed, scope)
     }
 }
 
-/// Has asked for something, and notes in the context what came of it.
-pub(crate) struct Asker {
+/// Has sent a request, and records its outcome in the context.
+pub(crate) struct Requester {
     pub(crate) name: &'static str,
     pub(crate) future: Option<Future<Result>>,
 }
 
-impl Machine for Asker {
-    type Context = Seen;
+impl Machine for Requester {
+    type Context = TestContext;
     type Seed = Infallible;
 
     /// An event is the end of it, and of what it waits for.
-    fn ready(self, _: EventSet, _: &mut Scope<'_, Seen>) -> Response<Self, Infallible> {
+    fn ready(self, _: EventSet, _: &mut Scope<'_, TestContext>) -> Response<Self, Infallible> {
         Response::done()
     }
 
-    fn wakeup(self, scope: &mut Scope<'_, Seen>) -> Response<Self, Infallible> {
-        let Asker { name, future } = self;
+    fn wakeup(self, scope: &mut Scope<'_, TestContext>) -> Response<Self, Infallible> {
+        let Requester { name, future } = self;
         let outcome = match future.map(Future::take) {
             Some(Outcome::Pending(future)) => {
-                return Response::keep(Asker { name, future: Some(future) });
+                return Response::keep(Requester { name, future: Some(future) });
             }
             Some(Outcome::Value(result)) => describe(result),
             Some(Outcome::Lost(lost)) => format!("{lost:?}"),
@@ -77,9 +77,9 @@ impl Machine for Asker {
 }
 
 rotor_compose! {
-    enum Machines / Seeds<Seen> {
+    enum Machines / Seeds<TestContext> {
         Pool(Pooled),
-        Asker(Asker),
+        Requester(Requester),
     }
 }
 
@@ -105,7 +105,7 @@ impl Test {
     }
 
     fn of(config: PoolConfig, client: ClientConfig, of_loop: Config) -> Test {
-        let mut test = TestLoop::with_config(Seen::default(), of_loop);
+        let mut test = TestLoop::with_config(TestContext::default(), of_loop);
         for port in 1..10 {
             test.world().target(address(port), Target::Accepts);
         }
@@ -136,7 +136,7 @@ impl Test {
                     None
                 }
             };
-            Response::ok(Machines::Asker(Asker { name, future }))
+            Response::ok(Machines::Requester(Requester { name, future }))
         });
         self.settle();
         asked.map(|()| token)
@@ -185,7 +185,7 @@ impl Test {
         events.into_iter().filter(is_outcome).collect()
     }
 
-    fn prepared(&mut self) -> usize {
+    fn prepared_count(&mut self) -> usize {
         self.test.context().events.iter().filter(|event| event.ends_with(" prepare")).count()
     }
 }
@@ -259,17 +259,16 @@ fn a_cancelled_retry_leaves_the_queue_at_once() {
     assert!(test.outcomes().is_empty(), "there is room for one");
 }
 
-/// Ends an asker, and with it what it waits for.
-fn cancel(test: &mut Test, asker: Token) {
-    end_in_the_next_turn(test, asker);
+/// Ends a requester, and cancels its request.
+fn cancel(test: &mut Test, requester: Token) {
+    end_in_next_turn(test, requester);
     test.settle();
 }
 
-fn end_in_the_next_turn(test: &mut Test, asker: Token) {
-    let _ =
-        test.test.instance().machines().scan(Cursor::START, |token, _| {
-            if token == asker { Verdict::End } else { Verdict::Keep }
-        });
+fn end_in_next_turn(test: &mut Test, requester: Token) {
+    let _ = test.test.instance().machines().scan(Cursor::START, |token, _| {
+        if token == requester { Verdict::End } else { Verdict::Keep }
+    });
 }
 
 #[test]
@@ -298,7 +297,7 @@ fn a_working_machine_may_still_send_requests_in_a_drain() {
     let mut at_work = None;
     test.test.add(|scope| {
         at_work = Some(scope.notifier());
-        Response::ok(Machines::Asker(Asker { name: "at work", future: None }))
+        Response::ok(Machines::Requester(Requester { name: "at work", future: None }))
     });
     test.test.drain(seconds(100));
     test.settle();

@@ -3,7 +3,7 @@
 use rotor_core::{Response, Room};
 use rotor_http::client::PoolConfig;
 
-use super::{Asker, Machines, Test};
+use super::{Machines, Requester, Test};
 use crate::probe::seconds;
 
 impl Test {
@@ -11,7 +11,7 @@ impl Test {
     fn ask_for_room(&mut self) {
         self.test.add(|scope| {
             scope.ask_for_room(Room::new());
-            Response::ok(Machines::Asker(Asker { name: "listener", future: None }))
+            Response::ok(Machines::Requester(Requester { name: "listener", future: None }))
         });
         self.settle();
     }

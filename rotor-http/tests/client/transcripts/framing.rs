@@ -1,7 +1,7 @@
 //! Lengths, codings and chunks that are wrong, too much, or cut short.
 
-use super::Left::*;
-use super::Then::*;
+use super::ConnectionAfter::*;
+use super::NextAction::*;
 use super::{Row, answer, chunked, row};
 
 pub(super) fn framing() -> Vec<Row> {

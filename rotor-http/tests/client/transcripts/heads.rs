@@ -1,7 +1,7 @@
 //! Answers that are none, and heads that are malformed or too large.
 
-use super::Left::*;
-use super::Then::*;
+use super::ConnectionAfter::*;
+use super::NextAction::*;
 use super::{Row, answer, row};
 
 pub(super) fn garbage() -> Vec<Row> {

@@ -7,12 +7,12 @@ use rotor_http::Limits;
 
 use self::framing::{chunks, framing};
 use self::heads::{garbage, heads};
-use Left::*;
-use Then::*;
+use ConnectionAfter::*;
+use NextAction::*;
 
-/// What comes after what the server sends.
+/// What happens after the server has sent its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Then {
+pub(crate) enum NextAction {
     Nothing,
     Ends,
     Resets,
@@ -20,9 +20,9 @@ pub(crate) enum Then {
     WaitsForEver,
 }
 
-/// What becomes of the connection afterwards.
+/// The state of the connection afterwards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Left {
+pub(crate) enum ConnectionAfter {
     Closed,
     Reusable,
 }
@@ -31,23 +31,23 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) method: &'static str,
     pub(crate) sends: Vec<u8>,
-    pub(crate) then: Then,
+    pub(crate) then: NextAction,
     /// Of the whole body at once.
     pub(crate) expected: &'static str,
-    pub(crate) left: Left,
+    pub(crate) left: ConnectionAfter,
 }
 
 fn row(
     name: &'static str,
     sends: impl Into<Vec<u8>>,
-    then: Then,
+    then: NextAction,
     expected: &'static str,
-    left: Left,
+    left: ConnectionAfter,
 ) -> Row {
     Row { name, method: "GET", sends: sends.into(), then, expected, left }
 }
 
-fn to(method: &'static str, row: Row) -> Row {
+fn with_method(method: &'static str, row: Row) -> Row {
     Row { method, ..row }
 }
 
@@ -132,7 +132,7 @@ fn statuses() -> Vec<Row> {
             "304",
             Closed,
         ),
-        to(
+        with_method(
             "HEAD",
             row(
                 "HEAD with a length",
@@ -142,7 +142,7 @@ fn statuses() -> Vec<Row> {
                 Reusable,
             ),
         ),
-        to(
+        with_method(
             "HEAD",
             row(
                 "HEAD with a body",
@@ -152,8 +152,8 @@ fn statuses() -> Vec<Row> {
                 Closed,
             ),
         ),
-        to("HEAD", row("HEAD with chunks", chunked(""), Nothing, "200", Reusable)),
-        to(
+        with_method("HEAD", row("HEAD with chunks", chunked(""), Nothing, "200", Reusable)),
+        with_method(
             "HEAD",
             row(
                 "HEAD with two lengths",
@@ -163,7 +163,7 @@ fn statuses() -> Vec<Row> {
                 Closed,
             ),
         ),
-        to(
+        with_method(
             "HEAD",
             row(
                 "HEAD with a signed length",

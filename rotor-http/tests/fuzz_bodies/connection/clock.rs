@@ -22,7 +22,7 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// Nothing that a client leaves undone lasts for longer: all of the times one after the other, and
 /// the body's twice, since what came of a short body is first counted when its grace is over.
-pub(super) const QUIET_MAX: Duration = Duration::from_secs(20 + 10 + 2 * 5 + 30 + 7 + 4 + 2);
+pub(super) const IDLE_LIMIT: Duration = Duration::from_secs(20 + 10 + 2 * 5 + 30 + 7 + 4 + 2);
 
 /// A client that needs less than this for everything is nowhere late.
 const SHORTEST: Duration = LINGER;
@@ -85,7 +85,7 @@ impl Clock {
     }
 
     /// Whether a client with so many pieces is too quick to meet any limit.
-    pub(super) fn is_quick(&self, pieces: usize) -> bool {
+    pub(super) fn is_fast(&self, pieces: usize) -> bool {
         (0..pieces).map(|number| self.pause(number)).sum::<Duration>() < SHORTEST
     }
 }

@@ -44,7 +44,7 @@ const PIECE: usize = 700;
 
 /// What the handlers of a connection have seen.
 #[derive(Debug, Default)]
-pub(in super::super) struct Seen {
+pub(in super::super) struct TestContext {
     /// Method and target of each request.
     pub(in super::super) heads: Vec<String>,
     /// The most that waited to be sent when a request began.
@@ -64,7 +64,7 @@ pub(in super::super) struct Site {
     wants_upgrade: bool,
 }
 
-type Sc<'a, 'b> = &'a mut Scope<'b, Seen>;
+type Sc<'a, 'b> = &'a mut Scope<'b, TestContext>;
 
 impl Site {
     fn answer(&self, response: &mut Response<'_>) -> Result<(), MessageError> {
@@ -100,18 +100,18 @@ impl Site {
         }
     }
 
-    fn go_on_pumping(mut self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
-        note(self.pump(response), scope);
+    fn continue_pumping(mut self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        record_result(self.pump(response), scope);
         if self.left == 0 { Next::finished() } else { Next::go_on(self).no_deadline() }
     }
 }
 
-fn note(written: Result<(), MessageError>, seen: &mut Seen) {
+fn record_result(written: Result<(), MessageError>, seen: &mut TestContext) {
     seen.misuses += u32::from(written.is_err());
 }
 
 impl Server for Site {
-    type Context = Seen;
+    type Context = TestContext;
     type Seed = ();
     type Upgrade = Relay;
 
@@ -128,13 +128,13 @@ impl Server for Site {
         let site = Site { kind, text, left: BIG, wants_upgrade: head.wants_upgrade() };
         match kind {
             Kind::Ignoring => {
-                note(response.send(Status::OK, "text/plain", &site.text), scope);
+                record_result(response.send(Status::OK, "text/plain", &site.text), scope);
                 Next::finished()
             }
             Kind::Big => {
                 let begun = response.status(Status::OK).and_then(|()| response.add_chunked());
-                note(begun.and_then(|()| response.done_headers()), scope);
-                site.go_on_pumping(response, scope)
+                record_result(begun.and_then(|()| response.done_headers()), scope);
+                site.continue_pumping(response, scope)
             }
             Kind::Progressive => Next::recv(site, RecvMode::Progressive(3)).keep_deadline(),
             Kind::Switching | Kind::Buffered => {
@@ -151,11 +151,11 @@ impl Server for Site {
     ) -> Next<Self> {
         scope.buffered_max = scope.buffered_max.max(body.len());
         if self.kind == Kind::Switching && self.wants_upgrade {
-            note(Site::switch(response), scope);
+            record_result(Site::switch(response), scope);
             return Next::upgrade(());
         }
         self.text.extend_from_slice(body);
-        note(self.answer(response), scope);
+        record_result(self.answer(response), scope);
         Next::finished()
     }
 
@@ -170,13 +170,13 @@ impl Server for Site {
         response: &mut Response<'_>,
         scope: Sc<'_, '_>,
     ) -> Next<Self> {
-        note(self.answer(response), scope);
+        record_result(self.answer(response), scope);
         Next::finished()
     }
 
     fn response_flushed(self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         match self.kind {
-            Kind::Big => self.go_on_pumping(response, scope),
+            Kind::Big => self.continue_pumping(response, scope),
             _ => Next::go_on(self).keep_deadline(),
         }
     }
@@ -186,7 +186,7 @@ impl Server for Site {
 pub(in super::super) struct Relay;
 
 impl Protocol for Relay {
-    type Context = Seen;
+    type Context = TestContext;
     type Seed = ();
 
     fn create((): (), _: &mut Transport<'_>, _: Sc<'_, '_>) -> Intent<Self> {

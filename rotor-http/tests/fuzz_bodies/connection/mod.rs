@@ -14,12 +14,12 @@ use rotor_http::h1::{BodyDecoder, FieldStorage, HeadReader, Limits, Method, Resp
 use rotor_http::server::{Connection, Counters, HttpSeed, ServerConfig};
 use rotor_stream::testing::Driver;
 
-use super::body::data_of;
+use super::body::decode_data;
 use super::input::{Cuts, HeadLimits, Input};
 use super::naive::{self, ChunkLimits, Verdict};
-use clock::{Clock, QUIET_MAX};
-pub(super) use handler::{Seen, Site};
-use reference::{Ending, Expected, Limited, Reference};
+use clock::{Clock, IDLE_LIMIT};
+pub(super) use handler::{Site, TestContext};
+use reference::{Ending, Expected, Reference, ServerLimits};
 
 /// One answer that was read back: its status, whether it is the last, its body.
 type Answer = (u16, bool, Vec<u8>);
@@ -42,53 +42,53 @@ pub(super) fn run(data: &[u8]) {
     let cuts = Cuts::choose(&mut choices);
     let input = choices.rest();
 
-    let talk = Talk { limited, high_water, room };
-    let reference = reference::read(input, &talk.limited);
-    let whole = talk.check(&[input], input, &reference);
+    let client = ClientBehavior { limited, high_water, room };
+    let reference = reference::read(input, &client.limited);
+    let whole = client.check(&[input], input, &reference);
     assert_eq!(
-        talk.check(&cuts.pieces(input), input, &reference),
+        client.check(&cuts.pieces(input), input, &reference),
         whole,
         "cut: {}",
         input.escape_ascii()
     );
     let bytes: Vec<&[u8]> = input.chunks(1 + input.len() / 512).collect();
     assert_eq!(
-        talk.check(&bytes, input, &reference),
+        client.check(&bytes, input, &reference),
         whole,
         "byte by byte: {}",
         input.escape_ascii()
     );
     if is_flood {
-        talk.flood(&input.repeat(64));
+        client.flood(&input.repeat(64));
     }
     if let Some(clock) = clock {
-        talk.check_timed(&clock, &cuts.pieces(input), input, &reference);
-        talk.check_timed(&clock, &bytes, input, &reference);
-        talk.fall_silent(&clock, &cuts.pieces(input), input, &reference);
+        client.check_timed(&clock, &cuts.pieces(input), input, &reference);
+        client.check_timed(&clock, &bytes, input, &reference);
+        client.fall_silent(&clock, &cuts.pieces(input), input, &reference);
     }
 }
 
-fn choose_limits(choices: &mut Input<'_>) -> Limited {
+fn choose_limits(choices: &mut Input<'_>) -> ServerLimits {
     let head = HeadLimits::choose(choices);
     let (line, extensions, trailer, trailers) =
         choices.pick(&[(256, 4 << 10, 4 << 10, 32), (20, 30, 50, 3), (1, 0, 2, 0)]);
     let (buffered, drained, requests) =
         choices.pick(&[(1 << 20, 64 << 10, u64::MAX), (20, 10, u64::MAX), (300, 0, 2)]);
     let chunks = ChunkLimits { body: u64::MAX, line, extensions, trailer, trailers };
-    Limited { head, chunks, buffered, drained, requests }
+    ServerLimits { head, chunks, buffered, drained, requests }
 }
 
 /// How a client talks to the server.
-struct Talk {
-    limited: Limited,
+struct ClientBehavior {
+    limited: ServerLimits,
     high_water: usize,
     /// Octets that it takes at a time.
     room: usize,
 }
 
-impl Talk {
+impl ClientBehavior {
     fn limits(&self) -> Limits {
-        let Limited { head, chunks, buffered, drained, requests } = &self.limited;
+        let ServerLimits { head, chunks, buffered, drained, requests } = &self.limited;
         head.limits()
             .chunk_line_bytes_max(chunks.line)
             .extension_bytes_max(chunks.extensions)
@@ -103,7 +103,7 @@ impl Talk {
     fn connect(&self, limits: Limits) -> (Driver<Connection<Site>>, Arc<Counters>) {
         let config = ServerConfig::new().limits(limits);
         let counters = config.counters();
-        (Driver::new(HttpSeed::new((), config), Seen::default()), counters)
+        (Driver::new(HttpSeed::new((), config), TestContext::default()), counters)
     }
 
     /// Sends the pieces and holds the answers against the reference.
@@ -136,9 +136,9 @@ impl Talk {
     fn check_timed(&self, clock: &Clock, pieces: &[&[u8]], input: &[u8], reference: &Reference) {
         let (mut driver, counters) = self.connect(clock.limits(self.limits()));
         self.send(&mut driver, pieces, |driver, number| driver.advance(clock.pause(number)));
-        let is_late = was_late(&counters);
-        assert!(!(is_late && clock.is_quick(pieces.len())), "{counters:?} with {clock:?}");
-        self.finish(&mut driver, input, reference, is_late);
+        let timed_out = has_timed_out(&counters);
+        assert!(!(timed_out && clock.is_fast(pieces.len())), "{counters:?} with {clock:?}");
+        self.finish(&mut driver, input, reference, timed_out);
     }
 
     /// Sends the pieces with pauses, and then does nothing at all: that ends every connection,
@@ -146,11 +146,11 @@ impl Talk {
     fn fall_silent(&self, clock: &Clock, pieces: &[&[u8]], input: &[u8], reference: &Reference) {
         let (mut driver, _) = self.connect(clock.limits(self.limits()));
         self.send(&mut driver, pieces, |driver, number| driver.advance(clock.pause(number)));
-        driver.advance(QUIET_MAX);
+        driver.advance(IDLE_LIMIT);
         let is_gone = driver.is_dropped() && !driver.is_alive();
         let is_switched = matches!(reference.ending, Ending::Switched(_));
         assert!(is_gone || is_switched, "{} with {clock:?}", input.escape_ascii());
-        compare_late(&driver.take_received(), input, reference);
+        compare_after_timeout(&driver.take_received(), input, reference);
     }
 
     /// Sends much before it takes anything: what waits is bounded, and then everything is answered.
@@ -174,7 +174,7 @@ impl Talk {
         driver: &mut Driver<Connection<Site>>,
         input: &[u8],
         reference: &Reference,
-        is_late: bool,
+        timed_out: bool,
     ) -> Vec<Answer> {
         driver.end();
         let mut received = driver.take_received();
@@ -194,9 +194,9 @@ impl Talk {
         assert_eq!(seen.misuses, 0);
         assert!(seen.unsent_max <= self.high_water, "{} octets wait", seen.unsent_max);
         assert!(seen.buffered_max as u64 <= self.limited.buffered);
-        if is_late {
+        if timed_out {
             assert!(reference.heads.starts_with(&seen.heads), "{}", input.escape_ascii());
-            compare_late(&received, input, reference);
+            compare_after_timeout(&received, input, reference);
             return Vec::new();
         }
         assert_eq!(seen.heads, reference.heads, "{}", input.escape_ascii());
@@ -205,7 +205,7 @@ impl Talk {
 }
 
 /// Whether a limit of time has been met that may have cost an answer.
-fn was_late(counters: &Counters) -> bool {
+fn has_timed_out(counters: &Counters) -> bool {
     let of_time = [
         counters.idle_timeouts(),
         counters.head_timeouts(),
@@ -221,13 +221,13 @@ fn was_late(counters: &Counters) -> bool {
 
 /// Reads what came until a deadline ended the connection: the beginning of the answers of the
 /// reference, the last of them perhaps cut short, or an error after them.
-fn compare_late(received: &[u8], input: &[u8], reference: &Reference) {
+fn compare_after_timeout(received: &[u8], input: &[u8], reference: &Reference) {
     let shown =
         || format!("{}\nto {}\nnot {reference:?}", received.escape_ascii(), input.escape_ascii());
     let mut rest = received;
     for expected in &reference.answers {
         let method = if expected.is_head { Method::Head } else { Method::Get };
-        let Some((answer, len)) = take(rest, method, expected) else { return };
+        let Some((answer, len)) = take_response(rest, method, expected) else { return };
         if !matches!(answer.0, 200 | 101) {
             break;
         }
@@ -251,8 +251,8 @@ fn compare(received: &[u8], input: &[u8], reference: &Reference) -> Vec<Answer> 
     let (mut answers, mut at) = (Vec::new(), 0);
     for (number, expected) in reference.answers.iter().enumerate() {
         let method = if expected.is_head { Method::Head } else { Method::Get };
-        let (answer, len) =
-            take(&received[at..], method, expected).unwrap_or_else(|| panic!("{}", shown()));
+        let (answer, len) = take_response(&received[at..], method, expected)
+            .unwrap_or_else(|| panic!("{}", shown()));
         let status = if expected.is_switch { 101 } else { 200 };
         let body = if expected.is_head { &[][..] } else { &expected.body };
         assert_eq!((answer.0, &answer.2[..]), (status, body), "answer {number} of {}", shown());
@@ -291,12 +291,16 @@ fn take_refusal(rest: &[u8], may_continue: bool) -> Option<(Answer, usize)> {
     let body = Vec::new();
     let expected = Expected { is_head: false, may_continue, is_switch: false, body };
     let method = if rest.ends_with(b"\r\n\r\n") { Method::Head } else { Method::Get };
-    take(rest, method, &expected)
+    take_response(rest, method, &expected)
 }
 
 /// Takes one answer off the front, after the interim one that may come before it: read as a client
 /// reads it, and in the naive way.
-fn take(received: &[u8], method: Method<'_>, expected: &Expected) -> Option<(Answer, usize)> {
+fn take_response(
+    received: &[u8],
+    method: Method<'_>,
+    expected: &Expected,
+) -> Option<(Answer, usize)> {
     const ALL: HeadLimits =
         HeadLimits { head: 1 << 20, field: 1 << 20, fields: 256, target: 0, empty_lines: 0 };
     let mut at = 0;
@@ -317,7 +321,7 @@ fn take(received: &[u8], method: Method<'_>, expected: &Expected) -> Option<(Ans
         }
         let mut decoder =
             BodyDecoder::new(terms.body, u64::MAX, &limits).expect("no limit on the body");
-        let (body, consumed) = data_of(&mut decoder, &received[at..]);
+        let (body, consumed) = decode_data(&mut decoder, &received[at..]);
         decoder.finish().ok()?;
         let is_last = !terms.keep_alive && head.status().code() != 101;
         return Some(((head.status().code(), is_last, body), at + consumed));

@@ -9,7 +9,7 @@ use super::super::naive::{self, ChunkLimits, Head, Verdict};
 use super::handler::{BIG, Kind};
 
 /// The limits that the connection was given.
-pub(super) struct Limited {
+pub(super) struct ServerLimits {
     pub(super) head: HeadLimits,
     pub(super) chunks: ChunkLimits,
     pub(super) buffered: u64,
@@ -62,7 +62,7 @@ enum Outcome {
 }
 
 /// Reads all that a client sends.
-pub(super) fn read(input: &[u8], limits: &Limited) -> Reference {
+pub(super) fn read(input: &[u8], limits: &ServerLimits) -> Reference {
     let (heads, ends, answers) = Default::default();
     let mut reference =
         Reference { heads, ends, answers, ending: Ending::HeadCut, may_continue: false };
@@ -94,7 +94,12 @@ impl Reference {
     }
 
     /// One request: the length of its body, or how the connection ends with it.
-    fn request(&mut self, head: &Head, rest: &[u8], limits: &Limited) -> Result<usize, Ending> {
+    fn request(
+        &mut self,
+        head: &Head,
+        rest: &[u8],
+        limits: &ServerLimits,
+    ) -> Result<usize, Ending> {
         let [method, text, _] = &head.start;
         let target = naive::target(method, text).ok_or(Ending::Refused)?;
         let terms = naive::terms(head).ok_or(Ending::Refused)?;

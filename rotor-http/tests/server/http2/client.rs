@@ -8,9 +8,9 @@ use rotor_http::h2::frame_writer::{self, frame_header};
 use rotor_http::h2::hpack::{Bounds, FieldList, HpackDecoder, HpackEncoder};
 use rotor_http::server::{Http2Config, ServerConfig};
 
-use crate::probe::{Probed, probe};
+use crate::probe::{ProbeDriver, probe};
 
-/// What has come on a stream.
+/// What was received on a stream.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -35,7 +35,7 @@ impl Answer {
 }
 
 pub(crate) struct Client {
-    pub(crate) driver: Probed,
+    pub(crate) driver: ProbeDriver,
     encoder: HpackEncoder,
     decoder: HpackDecoder,
     unread: Vec<u8>,
@@ -99,7 +99,7 @@ pub(crate) fn settings(pairs: &[(u16, u32)]) -> Vec<u8> {
 }
 
 /// The preface, and settings.
-pub(crate) fn beginning(pairs: &[(u16, u32)]) -> Vec<u8> {
+pub(crate) fn preface_and_settings(pairs: &[(u16, u32)]) -> Vec<u8> {
     [&PREFACE[..], &settings(pairs), &frame_writer::settings_ack()].concat()
 }
 
@@ -107,7 +107,7 @@ impl Client {
     /// One that has begun.
     pub(crate) fn new(config: ServerConfig) -> Client {
         let mut client = Client::silent(config);
-        client.send(&beginning(&[]));
+        client.send(&preface_and_settings(&[]));
         client
     }
 

@@ -4,7 +4,7 @@ use rotor_core::Drain;
 use rotor_http::Limits;
 use rotor_http::h2::frame_writer;
 
-use super::client::{Client, beginning, config, data, frame, headers};
+use super::client::{Client, config, data, frame, headers, preface_and_settings};
 use crate::probe::seconds;
 
 const STREAM_MAX: u32 = (1 << 31) - 1;
@@ -129,7 +129,7 @@ fn a_settings_acknowledgement_may_follow_a_slow_body() {
     for (octets, ends) in [(1_100, None), (900, Some(4))] {
         let limits = Limits::new().body_grace(seconds(60));
         let mut client = Client::silent(config().limits(limits));
-        let all = beginning(&[]);
+        let all = preface_and_settings(&[]);
         let (begun, acknowledged) = all.split_at(all.len() - 9);
         client.send(begun);
         client.send(&headers(1, "POST", "/stop", &[], false));
@@ -152,7 +152,7 @@ fn a_settings_acknowledgement_may_follow_a_slow_body() {
 #[test]
 fn settings_must_be_acknowledged() {
     let mut client = Client::silent(config());
-    let all = beginning(&[]);
+    let all = preface_and_settings(&[]);
     client.send(&all[..all.len() - 9]);
     client.get(1, "/wait-for-ever");
     client.driver.advance(seconds(11));

@@ -6,10 +6,10 @@ use rotor_http::server::{Counters, ServerConfig};
 use super::client::{Client, block, config, data, frame, headers, http2, settings};
 use crate::probe::seconds;
 
-const CALM: u32 = 11;
+const ENHANCE_YOUR_CALM: u32 = 11;
 
 /// Sends until the connection has ended; returns after how many.
-fn flood(client: &mut Client, most: u32, mut frames: impl FnMut(u32) -> Vec<u8>) -> u32 {
+fn send_until_end(client: &mut Client, most: u32, mut frames: impl FnMut(u32) -> Vec<u8>) -> u32 {
     for round in 0..most {
         client.send(&frames(round));
         if client.driver.is_ended() {
@@ -90,9 +90,9 @@ fn floods_end_their_connection_at_the_limit_and_are_counted() {
         let config = config();
         let counters = config.counters();
         let mut client = Client::new(config);
-        let count = flood(&mut client, 10_000, frames);
+        let count = send_until_end(&mut client, 10_000, frames);
         assert!(after.contains(&count), "{what}: after {count}");
-        assert_eq!(client.end(), Some(CALM), "{what}");
+        assert_eq!(client.end(), Some(ENHANCE_YOUR_CALM), "{what}");
         assert_eq!((counter(&counters), counters.protocol_errors()), (1, 1), "{what}");
     }
 }
@@ -101,12 +101,12 @@ fn floods_end_their_connection_at_the_limit_and_are_counted() {
 fn empty_data_frames_are_a_flood_and_one_byte_frames_are_a_body() {
     let mut client = Client::new(config());
     client.send(&headers(1, "POST", "/progressive", &[], false));
-    let count = flood(&mut client, 1000, |_| data(1, b"", false));
+    let count = send_until_end(&mut client, 1000, |_| data(1, b"", false));
     assert!((95..=101).contains(&count), "{count}");
-    assert_eq!(client.end(), Some(CALM));
+    assert_eq!(client.end(), Some(ENHANCE_YOUR_CALM));
     let mut client = Client::new(config());
     client.send(&headers(1, "POST", "/progressive", &[], false));
-    assert_eq!(flood(&mut client, 20_000, |_| data(1, b"x", false)), 20_000);
+    assert_eq!(send_until_end(&mut client, 20_000, |_| data(1, b"x", false)), 20_000);
     assert!(client.driver.is_alive());
 }
 
@@ -129,14 +129,14 @@ fn small_data_frames_are_rate_limited_whether_read_or_not() {
         let mut client = Client::new(config);
         client.send(&headers(1, "POST", path, &[], false));
         let body = vec![b'x'; octets];
-        let count = flood(&mut client, 500, |_| data(1, &body, false));
+        let count = send_until_end(&mut client, 500, |_| data(1, &body, false));
         let what = format!("{path}, {octets} octets");
         assert_eq!((count, counters.frame_floods()), (after, u64::from(after < 500)), "{what}");
     }
     let mut client = Client::new(ServerConfig::new().http2(http2().small_data(100, 10)));
     client.send(&headers(1, "POST", "/progressive", &[], false));
     for _ in 0..50 {
-        assert_eq!(flood(&mut client, 10, |_| data(1, b"empty", false)), 10);
+        assert_eq!(send_until_end(&mut client, 10, |_| data(1, b"empty", false)), 10);
         client.driver.advance(seconds(1));
     }
     assert!(client.driver.is_alive());
@@ -177,16 +177,21 @@ fn frames_in_reply_to_ours_are_no_flood() {
 fn frames_of_closed_streams_are_floods() {
     type Flood = (&'static str, &'static str, fn() -> Vec<u8>, u32);
     let floods: [Flood; 5] = [
-        ("nowhere", "nothing", || data(1, b"", false), CALM),
+        ("nowhere", "nothing", || data(1, b"", false), ENHANCE_YOUR_CALM),
         ("nowhere", "fields", || headers(1, "GET", "/", &[], false), 5),
-        ("nowhere", "more than its window", || data(1, &[b'x'; 1_000], false), CALM),
-        ("/authority", "DATA", || data(1, b"x", false), CALM),
-        ("/authority", "windows", || frame(8, 0, 1, &(1u32 << 16).to_be_bytes()), CALM),
+        ("nowhere", "more than its window", || data(1, &[b'x'; 1_000], false), ENHANCE_YOUR_CALM),
+        ("/authority", "DATA", || data(1, b"x", false), ENHANCE_YOUR_CALM),
+        (
+            "/authority",
+            "windows",
+            || frame(8, 0, 1, &(1u32 << 16).to_be_bytes()),
+            ENHANCE_YOUR_CALM,
+        ),
     ];
     for (path, what, frames, code) in floods {
         let mut client = Client::new(config());
         client.send(&headers(1, "GET", path, &[], path != "nowhere"));
-        let count = flood(&mut client, 2_000, |_| frames());
+        let count = send_until_end(&mut client, 2_000, |_| frames());
         assert_eq!(client.end(), Some(code), "{path} and {what}, after {count}");
     }
     let mut client = Client::new(config());
@@ -205,11 +210,11 @@ fn frames_of_closed_streams_are_floods() {
 #[test]
 fn window_updates_that_fragment_a_response_are_a_flood() {
     let mut client = Client::silent(config());
-    client.send(&super::client::beginning(&[(4, 0)]));
+    client.send(&super::client::preface_and_settings(&[(4, 0)]));
     client.get(1, "/big");
-    let count = flood(&mut client, 10_000, |_| frame(8, 0, 1, &[0, 0, 0, 1]));
+    let count = send_until_end(&mut client, 10_000, |_| frame(8, 0, 1, &[0, 0, 0, 1]));
     assert!((990..=1010).contains(&count), "{count}");
-    assert_eq!(client.end(), Some(CALM));
+    assert_eq!(client.end(), Some(ENHANCE_YOUR_CALM));
 }
 
 #[test]
@@ -220,7 +225,7 @@ fn each_flood_limit_is_configurable() {
         (http2().control_frames(9, 0), "ping", 8),
     ] {
         let mut client = Client::new(ServerConfig::new().http2(config));
-        let count = flood(&mut client, 100, |n| match frames {
+        let count = send_until_end(&mut client, 100, |n| match frames {
             "reset" => {
                 [headers(2 * n + 1, "GET", "/wait", &[], true), frame(3, 0, 2 * n + 1, &[0; 4])]
                     .concat()
@@ -241,8 +246,8 @@ fn an_endless_field_block_ends_the_connection() {
         let counters = config.counters();
         let mut client = Client::new(config);
         client.send(&begin);
-        let count = flood(&mut client, 100, |_| frame(9, 0, 1, &vec![0x82; octets]));
-        assert_eq!((count, client.end()), (most, Some(CALM)), "{what}");
+        let count = send_until_end(&mut client, 100, |_| frame(9, 0, 1, &vec![0x82; octets]));
+        assert_eq!((count, client.end()), (most, Some(ENHANCE_YOUR_CALM)), "{what}");
         assert_eq!(counters.field_floods(), 1);
     }
     // And a time.
@@ -283,7 +288,7 @@ fn an_hpack_reference_bomb_is_limited() {
     bomb.extend_from_slice(&[0xbe; 8000]);
     let mut client = Client::new(config());
     client.send(&frame(1, 5, 1, &bomb));
-    assert_eq!(client.end(), Some(CALM));
+    assert_eq!(client.end(), Some(ENHANCE_YOUR_CALM));
     // Beyond what is kept, and below what is decoded, it is answered.
     let mut client = Client::new(config());
     client.send(&frame(1, 5, 1, &[&field[..], &[0xbe; 8]].concat()));
@@ -326,7 +331,7 @@ fn requests_answered_without_a_handler_are_no_flood() {
 fn responses_waiting_for_window_are_limited() {
     for path in ["/stream", "/big"] {
         let mut client = Client::silent(config());
-        client.send(&super::client::beginning(&[(4, 0)]));
+        client.send(&super::client::preface_and_settings(&[(4, 0)]));
         for stream in (1..200).step_by(2) {
             client.get(stream, path);
         }
@@ -344,7 +349,7 @@ fn a_response_without_send_window_times_out() {
     let config = config();
     let counters = config.counters();
     let mut client = Client::silent(config);
-    client.send(&super::client::beginning(&[(4, 0)]));
+    client.send(&super::client::preface_and_settings(&[(4, 0)]));
     client.get(1, "/big");
     client.get(3, "/authority");
     client.driver.advance(seconds(9));
@@ -356,7 +361,7 @@ fn a_response_without_send_window_times_out() {
     assert_eq!(counters.response_timeouts(), 2);
     // Drips do not help; what is fast enough does.
     let mut client = Client::silent(self::config());
-    client.send(&super::client::beginning(&[(4, 0)]));
+    client.send(&super::client::preface_and_settings(&[(4, 0)]));
     client.get(1, "/big");
     client.get(3, "/big");
     for _ in 0..15 {
@@ -373,7 +378,7 @@ fn a_response_behind_a_more_urgent_one_does_not_time_out() {
     let update = |stream: u32, more: u32| frame(8, 0, stream, &more.to_be_bytes());
     let limits = Limits::new().output_high_water(65_493);
     let mut client = Client::silent(config().limits(limits));
-    client.send(&super::client::beginning(&[(4, 60_535)]));
+    client.send(&super::client::preface_and_settings(&[(4, 60_535)]));
     client.driver.limit_room(0);
     client.send(&headers(1, "GET", "/big", &[("priority", "u=0")], true));
     // It has room for its head: the window of the connection is small at this moment.
@@ -396,7 +401,7 @@ fn a_response_waiting_for_shared_window_does_not_time_out() {
     let config = config();
     let counters = config.counters();
     let mut client = Client::silent(config);
-    client.send(&super::client::beginning(&[(4, 1 << 20)]));
+    client.send(&super::client::preface_and_settings(&[(4, 1 << 20)]));
     // In order, which is for the peer to ask for.
     client.send(&headers(1, "GET", "/big", &[("priority", "u=3")], true));
     client.get(3, "/big");
@@ -421,8 +426,8 @@ fn a_response_waiting_for_shared_window_does_not_time_out() {
 /// its handler is gone by then.
 #[test]
 fn every_provoked_reset_counts_and_removes_its_handler() {
-    type Way = (&'static str, u32, fn(u32) -> Vec<u8>);
-    let ways: [Way; 10] = [
+    type ResetCause = (&'static str, u32, fn(u32) -> Vec<u8>);
+    let ways: [ResetCause; 10] = [
         ("a window of nothing", 1, |stream| frame(8, 0, stream, &[0; 4])),
         ("a window beyond its bound", 3, |stream| frame(8, 0, stream, &[0x7f, 255, 255, 255])),
         ("a priority of four octets", 6, |stream| frame(2, 0, stream, &[0; 4])),
@@ -445,11 +450,11 @@ fn every_provoked_reset_counts_and_removes_its_handler() {
         let counters = config.counters();
         let mut client = Client::new(config);
         let length = [("content-length", "3")];
-        let count = flood(&mut client, 1_000, |n| {
+        let count = send_until_end(&mut client, 1_000, |n| {
             let stream = 2 * n + 1;
             [headers(stream, "POST", "/wait-for-ever", &length, false), breaks(stream)].concat()
         });
-        assert_eq!((count, client.end()), (201, Some(CALM)), "{what}");
+        assert_eq!((count, client.end()), (201, Some(ENHANCE_YOUR_CALM)), "{what}");
         // Twice as many as there may be at a time, and none was refused for that.
         assert!(
             (1..400).step_by(2).all(|stream| client.answer(stream).reset == Some(code)),

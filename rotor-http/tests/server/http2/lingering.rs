@@ -7,13 +7,13 @@ use rotor_http::server::{
 };
 use rotor_stream::testing::Driver;
 
-use super::client::{beginning, headers, http2};
+use super::client::{headers, http2, preface_and_settings};
 use crate::probe::seconds;
 
 /// Answers at once, and has something else to do for ten seconds.
-struct Lingers;
+struct LingeringHandler;
 
-impl Server for Lingers {
+impl Server for LingeringHandler {
     type Context = ();
     type Seed = ();
     type Upgrade = NoUpgrade<()>;
@@ -25,12 +25,12 @@ impl Server for Lingers {
         scope: &mut Scope<'_, ()>,
     ) -> Next<Self> {
         response.send(Status::OK, "text/plain", b"done").expect("an answer");
-        Next::go_on(Lingers).deadline(scope.now() + seconds(10))
+        Next::go_on(LingeringHandler).deadline(scope.now() + seconds(10))
     }
 }
 
 /// The kinds of the frames that have come, with the code of those that have one.
-fn frames(driver: &mut Driver<Connection<Lingers>>) -> Vec<(u8, u32)> {
+fn frames(driver: &mut Driver<Connection<LingeringHandler>>) -> Vec<(u8, u32)> {
     let received = driver.take_received();
     let (mut rest, mut frames) = (&received[..], Vec::new());
     while let Some(header) = FrameHeader::read(rest) {
@@ -52,8 +52,8 @@ fn lingering_handlers_use_stream_slots_without_counting_as_provoked() {
     let limited = http2().streams_max(2).provoked_resets(3, 0);
     let config = ServerConfig::new().http2(limited);
     let counters = config.counters();
-    let mut driver = Driver::<Connection<Lingers>>::new(HttpSeed::new((), config), ());
-    driver.send(&beginning(&[]));
+    let mut driver = Driver::<Connection<LingeringHandler>>::new(HttpSeed::new((), config), ());
+    driver.send(&preface_and_settings(&[]));
     let ask = |driver: &mut Driver<_>, stream| driver.send(&headers(stream, "GET", "/", &[], true));
     (0..12).for_each(|at| ask(&mut driver, 2 * at + 1));
     let mut expected = vec![(kind::HEADERS, 0); 2];

@@ -2,14 +2,14 @@
 
 use rotor_http::server::ServerConfig;
 
-use super::client::{Client, beginning, config, data, headers};
+use super::client::{Client, config, data, headers, preface_and_settings};
 use crate::probe::{probe, request};
 use crate::wire::take;
 
 /// Status, fields that are not of the connection, body; and what the handler was told.
 type Outcome = (u16, Vec<(String, String)>, Vec<u8>, Vec<String>);
 
-fn of_field(name: &str, value: &str) -> Option<(String, String)> {
+fn comparable_field(name: &str, value: &str) -> Option<(String, String)> {
     let name = name.to_ascii_lowercase();
     // How a message is delimited, and whether its connection goes on.
     let is_of_version = matches!(name.as_str(), "connection" | "transfer-encoding");
@@ -31,7 +31,7 @@ fn on_http1(method: &str, path: &str, body: &str, wake: bool) -> Outcome {
     while answer.status < 200 {
         answer = take(&mut rest).expect("another follows");
     }
-    let fields = answer.fields.iter().filter_map(|(name, value)| of_field(name, value));
+    let fields = answer.fields.iter().filter_map(|(name, value)| comparable_field(name, value));
     (answer.status, fields.collect(), answer.body, driver.context().events.clone())
 }
 
@@ -40,7 +40,7 @@ fn on_http2(pieces: usize, method: &str, path: &str, body: &str, wake: bool) -> 
     let length = body.len().to_string();
     let fields = [("content-length", &*length)];
     let fields = if body.is_empty() { &[][..] } else { &fields[..] };
-    let mut bytes = beginning(&[(4, 4 << 20)]);
+    let mut bytes = preface_and_settings(&[(4, 4 << 20)]);
     bytes.extend(super::client::frame(8, 0, 0, &(4u32 << 20).to_be_bytes()));
     bytes.extend(headers(1, method, path, fields, body.is_empty()));
     if !body.is_empty() {
@@ -61,7 +61,7 @@ fn on_http2(pieces: usize, method: &str, path: &str, body: &str, wake: bool) -> 
     assert!(answer.is_whole && answer.reset.is_none(), "{method} {path}: {}", client.outcome(1));
     assert!(client.driver.is_alive() && client.goaways.is_empty(), "{method} {path}");
     assert_eq!(client.driver.failures(), [""; 0]);
-    let fields = answer.fields.iter().filter_map(|(name, value)| of_field(name, value));
+    let fields = answer.fields.iter().filter_map(|(name, value)| comparable_field(name, value));
     (answer.status, fields.collect(), answer.body, client.driver.context().events.clone())
 }
 

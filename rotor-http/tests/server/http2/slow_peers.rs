@@ -1,9 +1,9 @@
 //! Peers that take a response slowly, or may not send: they are heard, and not late for what we do.
 
-use super::client::{Client, beginning, config, frame, headers, http2};
+use super::client::{Client, config, frame, headers, http2, preface_and_settings};
 use crate::probe::{BIG, seconds};
 
-fn update(stream: u32, more: u32) -> Vec<u8> {
+fn window_update(stream: u32, more: u32) -> Vec<u8> {
     frame(8, 0, stream, &more.to_be_bytes())
 }
 
@@ -13,7 +13,7 @@ fn update(stream: u32, more: u32) -> Vec<u8> {
 fn a_stalled_response_leaves_room_for_replies_to_other_frames() {
     let mut client = Client::silent(config());
     client.driver.peer().limit_room(0);
-    client.send(&[beginning(&[(4, 4 << 20)]), update(0, 4 << 20)].concat());
+    client.send(&[preface_and_settings(&[(4, 4 << 20)]), window_update(0, 4 << 20)].concat());
     client.get(1, "/big");
     for _ in 0..100 {
         client.send(&frame(6, 0, 0, &[0; 8]));
@@ -29,7 +29,7 @@ fn a_stalled_response_leaves_room_for_replies_to_other_frames() {
 fn reading_resumes_at_half_of_the_output_whatever_else_happens() {
     let mut client = Client::silent(config());
     client.driver.peer().limit_room(0);
-    client.send(&[beginning(&[(4, 4 << 20)]), update(0, 4 << 20)].concat());
+    client.send(&[preface_and_settings(&[(4, 4 << 20)]), window_update(0, 4 << 20)].concat());
     client.get(1, "/big");
     client.get(3, "/wait-for-ever");
     for _ in 0..500 {
@@ -54,7 +54,7 @@ fn a_frame_does_not_time_out_behind_a_slowly_read_response() {
     let counters = config.counters();
     let mut client = Client::silent(config);
     client.driver.peer().limit_room(0);
-    client.send(&[beginning(&[(4, 4 << 20)]), update(0, 4 << 20)].concat());
+    client.send(&[preface_and_settings(&[(4, 4 << 20)]), window_update(0, 4 << 20)].concat());
     client.get(1, "/big");
     let head = headers(3, "GET", "/authority", &[], true);
     let (first, rest) = head.split_at(head.len() / 2);
@@ -81,7 +81,7 @@ fn a_body_does_not_time_out_behind_a_slowly_read_response() {
     let counters = config.counters();
     let mut client = Client::silent(config);
     client.driver.peer().limit_room(0);
-    client.send(&[beginning(&[(4, 4 << 20)]), update(0, 4 << 20)].concat());
+    client.send(&[preface_and_settings(&[(4, 4 << 20)]), window_update(0, 4 << 20)].concat());
     client.get(1, "/big");
     client.send(&headers(3, "POST", "/progressive", &[], false));
     let mut sent = 0;

@@ -5,14 +5,14 @@ use rotor_http::h2::frame_writer::window_update;
 use rotor_http::server::{Connection, Head, HttpSeed, Next, NoUpgrade, Response, Scope, Server};
 use rotor_stream::testing::Driver;
 
-use super::client::{Client, beginning, block, config, data, frame, headers};
+use super::client::{Client, block, config, data, frame, headers, preface_and_settings};
 use crate::probe::seconds;
 
 const HEADERS: u8 = 1;
 const RESET: u8 = 3;
 
 /// HEADERS that ask for a protocol.
-fn ask(stream: u32, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
+fn extended_connect(stream: u32, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
     let mut all = vec![
         (":method", "CONNECT"),
         (":protocol", "relay"),
@@ -29,25 +29,25 @@ fn connect(stream: u32, authority: &str) -> Vec<u8> {
 }
 
 /// One with a relay on stream 1, which has greeted.
-fn relayed() -> Client {
+fn client_with_relay() -> Client {
     let mut client = Client::new(config());
-    client.send(&ask(1, "/up", &[]));
+    client.send(&extended_connect(1, "/up", &[]));
     assert_eq!(client.outcome(1), "200 cut");
     assert_eq!(client.answer(1).text(), "hello");
     client
 }
 
 /// The others go on.
-fn is_well(client: &mut Client) {
+fn assert_connection_works(client: &mut Client) {
     client.get(99, "/authority");
     assert_eq!(client.outcome(99), "200 a");
     assert!(client.driver.is_alive() && client.goaways.is_empty());
 }
 
 /// It has no other protocol.
-struct Plain;
+struct WithoutUpgrade;
 
-impl Server for Plain {
+impl Server for WithoutUpgrade {
     type Context = ();
     type Seed = ();
     type Upgrade = NoUpgrade<()>;
@@ -67,12 +67,12 @@ fn extended_connect_is_offered_only_by_servers_with_an_upgrade() {
     let client = Client::new(config());
     assert!(client.settings.contains(&(8, 1)), "{:?}", client.settings);
     let seed = HttpSeed::new((), config());
-    let mut driver = Driver::<Connection<Plain>>::new(seed, ());
-    driver.send(&beginning(&[]));
+    let mut driver = Driver::<Connection<WithoutUpgrade>>::new(seed, ());
+    driver.send(&preface_and_settings(&[]));
     let received = driver.take_received();
     assert_eq!(received[..5], [0, 0, 24, 4, 0], "four settings");
     // Whom it was not offered may not ask for it (RFC 8441 §3).
-    driver.send(&ask(1, "/", &[]));
+    driver.send(&extended_connect(1, "/", &[]));
     assert!(
         driver
             .take_received()
@@ -85,8 +85,8 @@ fn extended_connect_is_offered_only_by_servers_with_an_upgrade() {
 fn a_protocol_runs_on_a_stream_as_on_a_connection() {
     for pieces in [1, 7, usize::MAX] {
         let mut client = Client::silent(config());
-        let mut bytes = beginning(&[]);
-        bytes.extend(ask(1, "/up", &[]));
+        let mut bytes = preface_and_settings(&[]);
+        bytes.extend(extended_connect(1, "/up", &[]));
         // Before the answer can have come.
         bytes.extend(data(1, b"ab", false));
         bytes.extend(headers(3, "GET", "/authority", &[], true));
@@ -108,11 +108,11 @@ fn a_protocol_runs_on_a_stream_as_on_a_connection() {
 #[test]
 fn a_tunnel_request_with_end_stream_gets_the_protocol_output() {
     let mut client = Client::new(config());
-    let mut request = ask(1, "/up", &[]);
+    let mut request = extended_connect(1, "/up", &[]);
     request[4] |= 1;
     client.send(&request);
     assert_eq!(client.outcome(1), "200 hello");
-    is_well(&mut client);
+    assert_connection_works(&mut client);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn a_connect_tunnel_opens_where_one_is_offered() {
     assert_eq!(client.answer(1).text(), "hello<a>");
     assert_eq!(client.answer(3).status, 405);
     assert_eq!(client.driver.context().events, ["CONNECT ", "CONNECT "]);
-    is_well(&mut client);
+    assert_connection_works(&mut client);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_success_page_is_never_sent_in_reply_to_extended_connect() {
     // 2xx would say that the protocol has begun.
     for path in ["/authority", "/chunked", "/big", "/stream", "/status/204", "/wait"] {
         let mut client = Client::new(config());
-        client.send(&ask(1, path, &[]));
+        client.send(&extended_connect(1, path, &[]));
         if let Some(notifier) = client.driver.context().notifier.clone() {
             client.driver.context_mut().words = "woken".to_owned();
             notifier.wakeup();
@@ -141,13 +141,13 @@ fn a_success_page_is_never_sent_in_reply_to_extended_connect() {
         }
         assert_eq!(client.answer(1).status, 501, "{path}");
         assert!(client.answer(1).is_whole);
-        is_well(&mut client);
+        assert_connection_works(&mut client);
     }
     for (path, status) in [("/status/304", 304), ("/fail", 502), ("/panic", 500)] {
         let mut client = Client::new(config());
-        client.send(&ask(1, path, &[]));
+        client.send(&extended_connect(1, path, &[]));
         assert_eq!(client.answer(1).status, status, "{path}");
-        is_well(&mut client);
+        assert_connection_works(&mut client);
     }
 }
 
@@ -188,17 +188,17 @@ fn malformed_extended_connects_reset_their_stream() {
         client.send(&frame(HEADERS, 4, 1, &block(&fields)));
         assert_eq!(client.outcome(1), "0 reset 1", "{fields:?}");
         assert_eq!(client.driver.context().events, [""; 0], "{fields:?}");
-        is_well(&mut client);
+        assert_connection_works(&mut client);
     }
 }
 
 #[test]
 fn headers_on_a_tunnel_reset_its_stream() {
-    let mut client = relayed();
+    let mut client = client_with_relay();
     client.send(&frame(HEADERS, 5, 1, &block(&[("x", "y")])));
     assert_eq!(client.outcome(1), "200 reset 1");
     assert_eq!(client.driver.context().events[1..], ["relay: the connection broke"]);
-    is_well(&mut client);
+    assert_connection_works(&mut client);
 }
 
 #[test]
@@ -206,12 +206,12 @@ fn the_end_of_a_protocol_is_the_end_of_its_stream() {
     for (bytes, outcome) in
         [("Q", "200 hello<Q>"), ("!", "200 reset 2"), ("F", "200 reset 8"), ("E", "200 hello<E>")]
     {
-        let mut client = relayed();
+        let mut client = client_with_relay();
         client.send(&data(1, bytes.as_bytes(), false));
         assert_eq!(client.outcome(1), outcome, "{bytes}");
         // What is on its way is no breach.
         client.send(&data(1, b"x", true));
-        is_well(&mut client);
+        assert_connection_works(&mut client);
     }
 }
 
@@ -224,7 +224,7 @@ fn a_protocol_panic_resets_one_stream_and_is_counted() {
         if is_at_once {
             client.driver.context_mut().words = "panic".to_owned();
         }
-        client.send(&ask(1, "/up", &[]));
+        client.send(&extended_connect(1, "/up", &[]));
         let outcome = match is_at_once {
             true => "0 reset 2",
             false => {
@@ -233,13 +233,13 @@ fn a_protocol_panic_resets_one_stream_and_is_counted() {
             }
         };
         assert_eq!((client.outcome(1).as_str(), counters.panics()), (outcome, 1));
-        is_well(&mut client);
+        assert_connection_works(&mut client);
     }
 }
 
 #[test]
 fn a_protocol_that_ended_its_output_still_reads() {
-    let mut client = relayed();
+    let mut client = client_with_relay();
     client.send(&data(1, b"E", false));
     assert!(client.answer(1).is_whole);
     client.send(&data(1, b"W", false));
@@ -248,19 +248,19 @@ fn a_protocol_that_ended_its_output_still_reads() {
 
 #[test]
 fn the_protocol_is_notified_of_a_reset() {
-    let mut client = relayed();
+    let mut client = client_with_relay();
     client.send(&frame(RESET, 0, 1, &[0, 0, 0, 8]));
     assert_eq!(client.driver.context().events[1..], ["relay: the connection broke"]);
-    is_well(&mut client);
+    assert_connection_works(&mut client);
 }
 
 #[test]
 fn the_protocol_is_notified_of_the_end_of_the_connection() {
-    let mut client = relayed();
+    let mut client = client_with_relay();
     client.driver.reset();
     client.driver.settle();
     assert_eq!(client.driver.context().events.len(), 2, "{:?}", client.driver.context().events);
-    let mut client = relayed();
+    let mut client = client_with_relay();
     client.send(&frame(HEADERS, 4, 2, &block(&[("x", "y")])));
     assert_eq!(client.end(), Some(1), "a stream of an even number");
     assert_eq!(client.driver.context().events.len(), 2, "{:?}", client.driver.context().events);
@@ -268,8 +268,8 @@ fn the_protocol_is_notified_of_the_end_of_the_connection() {
 
 #[test]
 fn each_stream_has_its_own_wakeups_and_deadlines() {
-    let mut client = relayed();
-    client.send(&ask(3, "/up", &[]));
+    let mut client = client_with_relay();
+    client.send(&extended_connect(3, "/up", &[]));
     client.send(&data(3, b"W", false));
     client.send(&data(1, b"T", false));
     client.driver.context_mut().words = "woken".to_owned();
@@ -288,7 +288,7 @@ fn each_stream_has_its_own_wakeups_and_deadlines() {
 
 #[test]
 fn the_protocol_is_notified_of_a_drain() {
-    let mut client = relayed();
+    let mut client = client_with_relay();
     client.driver.drain(seconds(30));
     client.read();
     assert_eq!(client.outcome(1), "200 hellobye");
@@ -302,15 +302,15 @@ fn a_protocol_started_in_a_drain_is_notified_of_it() {
     let mut client = Client::new(config());
     client.driver.drain(seconds(30));
     // Until it has heard of the drain, a client may begin streams.
-    client.send(&ask(1, "/up", &[]));
+    client.send(&extended_connect(1, "/up", &[]));
     assert_eq!(client.outcome(1), "200 hellobye");
 }
 
 #[test]
 fn output_waits_for_both_windows_and_input_waits_for_output() {
     let mut client = Client::silent(config());
-    client.send(&beginning(&[(4, 3)]));
-    client.send(&ask(1, "/up", &[]));
+    client.send(&preface_and_settings(&[(4, 3)]));
+    client.send(&extended_connect(1, "/up", &[]));
     assert_eq!(client.answer(1).text(), "hel");
     client.send(&window_update(1, 100));
     assert_eq!(client.answer(1).text(), "hello");
@@ -335,8 +335,8 @@ fn output_waits_for_both_windows_and_input_waits_for_output() {
 #[test]
 fn a_tunnel_without_send_window_times_out() {
     let mut client = Client::silent(config());
-    client.send(&beginning(&[(4, 3)]));
-    client.send(&ask(1, "/up", &[]));
+    client.send(&preface_and_settings(&[(4, 3)]));
+    client.send(&extended_connect(1, "/up", &[]));
     client.driver.advance(seconds(9));
     client.read();
     assert_eq!(client.answer(1).reset, None);
@@ -348,7 +348,7 @@ fn a_tunnel_without_send_window_times_out() {
 
 #[test]
 fn small_pieces_on_a_tunnel_are_no_flood() {
-    let mut client = relayed();
+    let mut client = client_with_relay();
     client.send(&window_update(0, 1 << 24));
     client.send(&window_update(1, 1 << 24));
     for _ in 0..2_000 {
@@ -373,7 +373,7 @@ fn a_protocol_may_expect_more_than_the_window() {
     // Beside it, a body that nobody asks for holds what it has of the connection's window.
     client.send(&headers(1, "POST", "/wait", &[], false));
     while client.upload(1, 10_000, 0, false) {}
-    client.send(&ask(3, "/up", &[]));
+    client.send(&extended_connect(3, "/up", &[]));
     client.send(&window_update(3, 1 << 20));
     client.send(&data(3, b"N", false));
     // With padding, 65,000 octets are more than a stream's window.
@@ -386,7 +386,7 @@ fn a_protocol_may_expect_more_than_the_window() {
 
 #[test]
 fn queued_messages_count_against_the_windows() {
-    let mut client = relayed();
+    let mut client = client_with_relay();
     client.send(&window_update(0, 1 << 20));
     let frames: Vec<u8> = (0..4).flat_map(|_| data(1, &[b'.'; 16_000], false)).collect();
     let granted = |client: &Client| client.windows.get(&1).copied().unwrap_or(client.stream_window);
@@ -408,9 +408,9 @@ fn queued_messages_count_against_the_windows() {
 #[test]
 fn protocol_output_does_not_wait_for_the_end_of_a_response() {
     let mut client = Client::silent(config());
-    client.send(&beginning(&[(4, 1 << 20)]));
+    client.send(&preface_and_settings(&[(4, 1 << 20)]));
     client.get(1, "/big");
-    client.send(&ask(3, "/up", &[]));
+    client.send(&extended_connect(3, "/up", &[]));
     assert_eq!((client.body_len(1), client.answer(3).text()), (65_535, ""));
     client.send(&window_update(0, 16_384 + 5));
     assert_eq!(client.answer(3).text(), "hello");
@@ -425,9 +425,9 @@ fn protocol_output_does_not_wait_for_the_end_of_a_response() {
 fn a_protocol_behind_more_urgent_streams_does_not_time_out() {
     for goes_on in [true, false] {
         let mut client = Client::silent(config());
-        client.send(&beginning(&[(4, 2 << 20)]));
+        client.send(&preface_and_settings(&[(4, 2 << 20)]));
         client.send(&headers(1, "GET", "/big", &[("priority", "u=0")], true));
-        client.send(&ask(3, "/up", &[]));
+        client.send(&extended_connect(3, "/up", &[]));
         for _ in 0..30 {
             client.send(&window_update(0, 16_384));
             client.driver.advance(seconds(1));

@@ -2,18 +2,18 @@
 
 use rotor_http::server::ServerConfig;
 
-use super::client::{Client, beginning, config, data, frame, headers, http2, settings};
+use super::client::{Client, config, data, frame, headers, http2, preface_and_settings, settings};
 use crate::probe::{BIG, seconds};
 
-fn update(stream: u32, more: u32) -> Vec<u8> {
+fn window_update(stream: u32, more: u32) -> Vec<u8> {
     frame(8, 0, stream, &more.to_be_bytes())
 }
 
 #[test]
 fn an_unread_body_blocks_only_its_stream() {
     let mut client = Client::silent(config());
-    client.send(&beginning(&[(4, 1 << 20)]));
-    client.send(&update(0, 1 << 20));
+    client.send(&preface_and_settings(&[(4, 1 << 20)]));
+    client.send(&window_update(0, 1 << 20));
     client.send(&headers(1, "POST", "/hold", &[], false));
     for _ in 0..4 {
         client.send(&data(1, &[b'x'; 16_384], false));
@@ -70,7 +70,7 @@ fn the_connection_window_is_restored_however_streams_end() {
         match round % 4 {
             1 => client.send(&reset),
             // Beyond its bound: then it is the server that resets the stream.
-            2 => client.send(&update(stream, (1 << 31) - 1)),
+            2 => client.send(&window_update(stream, (1 << 31) - 1)),
             _ => {}
         }
         client.driver.advance(seconds(1));
@@ -139,8 +139,8 @@ fn many_collected_bodies_are_received_one_after_another() {
     let config = config().http2(http2().collected_bytes_max(MAX));
     let (held, counters) = (config.bodies_held(), config.counters());
     let mut client = Client::silent(config);
-    client.send(&beginning(&[(4, 1 << 20)]));
-    client.send(&update(0, 1 << 30));
+    client.send(&preface_and_settings(&[(4, 1 << 20)]));
+    client.send(&window_update(0, 1 << 30));
     let mut bodies = Bodies::begin(&mut client, 20, OCTETS);
     while bodies.left.iter().any(|left| *left > 0) {
         assert!(bodies.send(&mut client) > 0, "nobody may send: {:?}", bodies.left);
@@ -269,13 +269,13 @@ fn a_body_does_not_time_out_while_the_peer_sends_others() {
 #[test]
 fn responses_without_connection_window_wait_without_empty_frames() {
     let mut client = Client::silent(config());
-    client.send(&beginning(&[(4, 1 << 20)]));
+    client.send(&preface_and_settings(&[(4, 1 << 20)]));
     for stream in (1..40).step_by(2) {
         client.get(stream, "/stream");
     }
     // That no DATA is without octets is what the client looks at.
     for _ in 0..20 * 17 {
-        client.send(&update(0, 65_535));
+        client.send(&window_update(0, 65_535));
     }
     assert!((1..40).step_by(2).all(|stream| client.answer(stream).is_whole));
 }
@@ -283,19 +283,19 @@ fn responses_without_connection_window_wait_without_empty_frames() {
 #[test]
 fn a_response_stops_at_its_windows() {
     let mut client = Client::silent(config());
-    client.send(&beginning(&[(4, 10)]));
+    client.send(&preface_and_settings(&[(4, 10)]));
     client.get(1, "/big");
     assert_eq!((client.answer(1).status, client.body_len(1)), (200, 10));
-    client.send(&update(1, 5));
+    client.send(&window_update(1, 5));
     assert_eq!(client.body_len(1), 15);
     client.send(&settings(&[(4, 0)]));
-    client.send(&update(1, 9));
+    client.send(&window_update(1, 9));
     assert_eq!(client.body_len(1), 15, "the window is at -1");
-    client.send(&update(1, 2));
+    client.send(&window_update(1, 2));
     assert_eq!(client.body_len(1), 16);
     client.send(&settings(&[(4, 1 << 20)]));
     assert_eq!(client.body_len(1), 65_535, "the connection's");
-    client.send(&update(0, 2 << 20));
+    client.send(&window_update(0, 2 << 20));
     assert_eq!(client.body_len(1), BIG);
     assert!(client.answer(1).is_whole);
 }
@@ -304,15 +304,15 @@ fn a_response_stops_at_its_windows() {
 fn windows_beyond_the_maximum_are_refused() {
     let mut client = Client::new(config());
     client.get(1, "/wait");
-    client.send(&update(1, (1 << 31) - 1));
+    client.send(&window_update(1, (1 << 31) - 1));
     assert_eq!(client.answer(1).reset, Some(3));
-    client.send(&update(0, (1 << 31) - 1));
+    client.send(&window_update(0, (1 << 31) - 1));
     assert_eq!(client.end(), Some(3));
     // Settings that make that of one stream too large, though the peer's others have room.
     let mut client = Client::new(config());
     client.get(1, "/wait");
     client.get(3, "/wait");
-    client.send(&update(3, (1 << 31) - 1 - 65_535));
+    client.send(&window_update(3, (1 << 31) - 1 - 65_535));
     client.send(&settings(&[(4, 65_535)]));
     assert_eq!((client.end(), client.answer(3).reset), (None, None));
     client.send(&settings(&[(4, 65_536)]));
@@ -325,8 +325,8 @@ fn windows_beyond_the_maximum_are_refused() {
 fn the_output_never_exceeds_its_high_water_mark() {
     let mut client = Client::silent(config());
     client.driver.limit_room(1000);
-    client.send(&beginning(&[(4, 4 << 20)]));
-    client.send(&update(0, 16 << 20));
+    client.send(&preface_and_settings(&[(4, 4 << 20)]));
+    client.send(&window_update(0, 16 << 20));
     (1..20).step_by(2).for_each(|stream| client.get(stream, "/stream"));
     (21..40).step_by(2).for_each(|stream| client.get(stream, "/authority"));
     let mut rounds = 0;
@@ -353,7 +353,7 @@ fn the_output_never_exceeds_its_high_water_mark() {
 fn urgent_responses_go_first_and_incremental_ones_take_turns() {
     let order = |priorities: &[&str]| -> Vec<usize> {
         let mut client = Client::silent(ServerConfig::new().http2(http2()));
-        client.send(&beginning(&[(4, 1 << 20)]));
+        client.send(&preface_and_settings(&[(4, 1 << 20)]));
         client.get(1, "/big");
         for (at, priority) in (0u32..).zip(priorities) {
             let fields = [("priority", *priority)];
@@ -362,7 +362,7 @@ fn urgent_responses_go_first_and_incremental_ones_take_turns() {
         // Stream 1 has taken the window of the connection.
         assert_eq!(client.body_len(1), 65_535);
         client.send(&frame(3, 0, 1, &[0, 0, 0, 8]));
-        client.send(&update(0, 64 << 10));
+        client.send(&window_update(0, 64 << 10));
         (0u32..).zip(priorities).map(|(at, _)| client.body_len(3 + 2 * at) >> 14).collect()
     };
     assert_eq!(order(&["", ""]), [4, 0]);
@@ -385,7 +385,7 @@ fn responses_take_turns_while_no_priority_is_sent() {
         (&said, &[], [4, 0]),
     ] {
         let mut client = Client::silent(ServerConfig::new().http2(http2()));
-        client.send(&beginning(&[(4, 1 << 20)]));
+        client.send(&preface_and_settings(&[(4, 1 << 20)]));
         client.get(1, "/big");
         assert_eq!(client.body_len(1), 65_535, "the window of the connection");
         client.send(before);
@@ -393,7 +393,7 @@ fn responses_take_turns_while_no_priority_is_sent() {
         client.send(between);
         client.get(13, "/big");
         client.send(&frame(3, 0, 1, &[0, 0, 0, 8]));
-        client.send(&update(0, 64 << 10));
+        client.send(&window_update(0, 64 << 10));
         let got = [11, 13].map(|stream| client.body_len(stream) >> 14);
         assert_eq!(got, expected, "{before:?}, {between:?}");
     }
@@ -402,7 +402,7 @@ fn responses_take_turns_while_no_priority_is_sent() {
 #[test]
 fn a_priority_may_be_sent_before_and_after_the_request() {
     let mut client = Client::silent(config());
-    client.send(&beginning(&[(4, 1 << 20)]));
+    client.send(&preface_and_settings(&[(4, 1 << 20)]));
     let wish = |stream: u32, text: &str| {
         frame(16, 0, 0, &[&stream.to_be_bytes()[..], text.as_bytes()].concat())
     };
@@ -413,8 +413,8 @@ fn a_priority_may_be_sent_before_and_after_the_request() {
     client.get(7, "/big");
     client.send(&wish(7, "u=1"));
     client.send(&frame(3, 0, 1, &[0, 0, 0, 8]));
-    client.send(&update(0, 1 << 20));
-    client.send(&update(0, 16 << 10));
+    client.send(&window_update(0, 1 << 20));
+    client.send(&window_update(0, 16 << 10));
     let got = [3, 5, 7].map(|stream| client.body_len(stream));
     assert_eq!(got, [0, BIG, 16 << 10]);
 }
@@ -426,7 +426,7 @@ fn the_memory_of_waiting_responses_is_configurable() {
         let config = ServerConfig::new().http2(http2().responses_bytes_max(max));
         let counters = config.counters();
         let mut client = Client::silent(config);
-        client.send(&beginning(&[(4, 0)]));
+        client.send(&preface_and_settings(&[(4, 0)]));
         for stream in (1..20).step_by(2) {
             client.get(stream, "/big");
         }
@@ -441,7 +441,7 @@ fn the_memory_of_waiting_responses_is_configurable() {
 fn no_further_frames_are_made_of_an_aborted_response() {
     const MARK: usize = 64 << 10;
     let mut client = Client::silent(config());
-    client.send(&[beginning(&[(4, 1 << 21)]), update(0, 1 << 21)].concat());
+    client.send(&[preface_and_settings(&[(4, 1 << 21)]), window_update(0, 1 << 21)].concat());
     client.driver.peer().limit_room(0);
     client.get(1, "/big");
     client.send(&[frame(3, 0, 1, &[0, 0, 0, 8]), headers(3, "GET", "/", &[], true)].concat());

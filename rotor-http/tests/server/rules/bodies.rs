@@ -1,6 +1,6 @@
 //! Rules 25 to 41: lengths, codings, chunks.
 
-use super::{BAD, Rule, posted, rule, served};
+use super::{BAD, Rule, posted, rule, server_rule};
 use crate::probe::{get, post, request};
 
 fn chunked(body: &str) -> Vec<u8> {
@@ -46,26 +46,26 @@ pub(super) fn lengths() -> Vec<Rule> {
         rule(26, "a list, equal (ours: 400)", length("2, 2"), BAD),
         rule(26, "an empty element", length("2,"), BAD),
         rule(27, "fewer octets, then the end", posted("Content-Length: 3", "hi"), BAD),
-        served(
+        server_rule(
             27,
             "a huge length",
             posted("Content-Length: 9223372036854775807", "hi"),
             "413 close",
         ),
         rule(28, "neither", [posted("A: b", ""), get("/b")].concat(), "200 POST / | 200 GET /b"),
-        served(
+        server_rule(
             29,
             "drained",
             [post("/ignore", "hi"), get("/b")].concat(),
             "200 POST /ignore | 200 GET /b",
         ),
-        served(
+        server_rule(
             29,
             "too long to be drained",
             [post("/ignore", &"x".repeat(70_000)), get("/b")].concat(),
             "200 POST /ignore close",
         ),
-        served(
+        server_rule(
             29,
             "drained in chunks",
             [
@@ -95,7 +95,7 @@ pub(super) fn lengths() -> Vec<Rule> {
     }
     // The answer to HEAD does not show that the body was taken for one.
     let head = request("HEAD /", "Content-Length: 3\r\n", "GET");
-    rules.push(served(28, "HEAD with a body", [head, get("/b")].concat(), "200 | 200 GET /b"));
+    rules.push(server_rule(28, "HEAD with a body", [head, get("/b")].concat(), "200 | 200 GET /b"));
     rules
 }
 
@@ -182,7 +182,7 @@ pub(super) fn chunks() -> Vec<Rule> {
         rules.push(rule(36, "no size", chunked(&format!("{size}\r\nhi\r\n0\r\n\r\n")), BAD));
     }
     let sum = "1\r\na\r\nffffffffffffffff\r\n";
-    rules.push(served(
+    rules.push(server_rule(
         36,
         "a sum beyond 2^64",
         request("POST /progressive", "Transfer-Encoding: chunked\r\n", sum),
@@ -281,9 +281,9 @@ pub(super) fn chunks() -> Vec<Rule> {
         rule(40, "no last chunk", chunked("2\r\nhi\r\n"), BAD),
         rule(40, "half of it", chunked("2\r\nhi\r\n0\r\n"), BAD),
         rule(41, "then the next request", [chunked("0\r\nX: y\r\n\r\n"), get("/b")].concat(), "200 POST / | 200 GET /b"),
-        served(41, "too many", chunked(&format!("0\r\n{}\r\n", "X: y\r\n".repeat(33))), "431 close"),
-        served(41, "too large", chunked(&format!("0\r\nX: {}\r\n\r\n", "y".repeat(4096))), "431 close"),
-        served(
+        server_rule(41, "too many", chunked(&format!("0\r\n{}\r\n", "X: y\r\n".repeat(33))), "431 close"),
+        server_rule(41, "too large", chunked(&format!("0\r\nX: {}\r\n\r\n", "y".repeat(4096))), "431 close"),
+        server_rule(
             41,
             "kept apart, without those that frame, route or authorise",
             request(

@@ -1,6 +1,6 @@
 //! Rules 42 to 53: connections and answers.
 
-use super::{BAD, Rule, fields, posted, rule, served, start};
+use super::{BAD, Rule, fields, posted, rule, server_rule, start};
 use crate::probe::{get, request};
 
 pub(super) fn connections() -> Vec<Rule> {
@@ -31,8 +31,8 @@ pub(super) fn connections() -> Vec<Rule> {
             b"GET / HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\nGET /b HTTP/1.0\r\n\r\n",
             "200 GET / close",
         ),
-        served(44, "no chunks to 1.0", b"GET /chunked HTTP/1.0\r\n\r\n", "200 onetwo close"),
-        served(
+        server_rule(44, "no chunks to 1.0", b"GET /chunked HTTP/1.0\r\n\r\n", "200 onetwo close"),
+        server_rule(
             44,
             "no chunks to 1.0 that is kept alive",
             b"GET /chunked HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
@@ -53,7 +53,7 @@ pub(super) fn connections() -> Vec<Rule> {
         rule(47, "with a value", expect("100-continue=1", ""), "417 close"),
         rule(47, "wanted", expect("100-Continue", "hi"), "200 POST / hi"),
         rule(47, "no body", posted("Expect: 100-continue", ""), "200 POST /"),
-        served(
+        server_rule(
             47,
             "not wanted",
             request("POST /ignore", "Expect: 100-continue\r\nContent-Length: 2\r\n", "hi"),
@@ -106,53 +106,63 @@ pub(super) fn connections() -> Vec<Rule> {
 
 pub(super) fn responses() -> Vec<Rule> {
     vec![
-        served(49, "HEAD", [start("HEAD / HTTP/1.1"), get("/b")].concat(), "200 | 200 GET /b"),
-        served(
+        server_rule(49, "HEAD", [start("HEAD / HTTP/1.1"), get("/b")].concat(), "200 | 200 GET /b"),
+        server_rule(
             49,
             "HEAD, unknown length",
             [start("HEAD /chunked HTTP/1.1"), get("/b")].concat(),
             "200 | 200 GET /b",
         ),
-        served(
+        server_rule(
             49,
             "HEAD, much",
             [start("HEAD /big HTTP/1.1"), get("/b")].concat(),
             "200 | 200 GET /b",
         ),
-        served(49, "204", [get("/status/204"), get("/b")].concat(), "204 | 200 GET /b"),
-        served(49, "205", [get("/status/205"), get("/b")].concat(), "205 | 200 GET /b"),
-        served(49, "304", [get("/status/304"), get("/b")].concat(), "304 | 200 GET /b"),
-        served(
+        server_rule(49, "204", [get("/status/204"), get("/b")].concat(), "204 | 200 GET /b"),
+        server_rule(49, "205", [get("/status/205"), get("/b")].concat(), "205 | 200 GET /b"),
+        server_rule(49, "304", [get("/status/304"), get("/b")].concat(), "304 | 200 GET /b"),
+        server_rule(
             49,
             "304 with the length of GET",
             [get("/length-304"), get("/b")].concat(),
             "304 | 200 GET /b",
         ),
-        served(
+        server_rule(
             49,
             "103 before the answer",
             [get("/hints"), get("/b")].concat(),
             "103 | 200 GET /hints | 200 GET /b",
         ),
-        served(49, "no 103 to 1.0", b"GET /hints HTTP/1.0\r\n\r\n", "200 GET /hints close"),
-        served(
+        server_rule(49, "no 103 to 1.0", b"GET /hints HTTP/1.0\r\n\r\n", "200 GET /hints close"),
+        server_rule(
             50,
             "unknown length",
             [get("/chunked"), get("/b")].concat(),
             "200 onetwo | 200 GET /b",
         ),
-        served(51, "TRACE", start("TRACE / HTTP/1.1"), "501 close"),
-        served(
+        server_rule(51, "TRACE", start("TRACE / HTTP/1.1"), "501 close"),
+        server_rule(
             52,
             "a cut answer is never followed by another",
             [get("/panic"), get("/b")].concat(),
             "500 close",
         ),
-        served(52, "nor one that is too short", [get("/short"), get("/b")].concat(), "500 close"),
-        served(52, "nor one that would split", [get("/split"), get("/b")].concat(), "500 close"),
+        server_rule(
+            52,
+            "nor one that is too short",
+            [get("/short"), get("/b")].concat(),
+            "500 close",
+        ),
+        server_rule(
+            52,
+            "nor one that would split",
+            [get("/split"), get("/b")].concat(),
+            "500 close",
+        ),
         // Conditional requests are the handler's, `files` has them; the connection hands it the
         // fields.
-        served(
+        server_rule(
             53,
             "conditions reach the handler",
             fields("If-None-Match: \"x\"\r\nRange: bytes=0-"),

@@ -1,6 +1,6 @@
 //! Rules 1 to 24: start lines, versions, fields, `Host`.
 
-use super::{BAD, Rule, fields, rule, served, start};
+use super::{BAD, Rule, fields, rule, server_rule, start};
 use crate::probe::get;
 
 pub(super) fn start_lines() -> Vec<Rule> {
@@ -96,15 +96,15 @@ pub(super) fn targets() -> Vec<Rule> {
         rule(7, "over the limit", get(&"/a".repeat(4096)), "414 close"),
         rule(8, "absolute", start("GET http://b/c?d HTTP/1.1"), "200 GET /c"),
         rule(8, "absolute, no path", start("GET http://b HTTP/1.1"), "200 GET /"),
-        served(
+        server_rule(
             8,
             "the target's host wins",
             start("GET http://b:8080/authority HTTP/1.1"),
             "200 b:8080",
         ),
-        served(8, "else it is that of Host", get("/authority"), "200 a"),
+        server_rule(8, "else it is that of Host", get("/authority"), "200 a"),
         rule(9, "OPTIONS *", start("OPTIONS * HTTP/1.1"), "200 OPTIONS *"),
-        served(
+        server_rule(
             10,
             "no tunnel (ours: the handler's 405)",
             start("CONNECT a:1 HTTP/1.1"),

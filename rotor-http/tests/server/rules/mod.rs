@@ -28,7 +28,7 @@ fn rule(
 }
 
 /// A rule for whole servers: it depends on a handler.
-fn served(
+fn server_rule(
     number: u32,
     name: &'static str,
     input: impl AsRef<[u8]>,

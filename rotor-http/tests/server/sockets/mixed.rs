@@ -3,7 +3,7 @@
 
 use rotor_http::server::ServerConfig;
 
-use super::Served;
+use super::TestServer;
 use crate::loops::{OnLoop, on_every_loop};
 use crate::probe::{get, post, request};
 use crate::wire::answers;
@@ -13,13 +13,13 @@ fn requests() -> usize {
     std::env::var("ROTOR_HTTP_REQUESTS").ok().and_then(|count| count.parse().ok()).unwrap_or(20_000)
 }
 
-const AT_ONCE: usize = 20;
+const CONCURRENT: usize = 20;
 
 on_every_loop!(every_good_request_is_answered_once_beside_bad_ones);
 fn every_good_request_is_answered_once_beside_bad_ones<L: OnLoop>() {
     let config = ServerConfig::new();
     let counters = config.counters();
-    let mut server = Served::<L>::new(config);
+    let mut server = TestServer::<L>::new(config);
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut random = |below: usize| {
         state ^= state << 13;
@@ -38,7 +38,7 @@ fn every_good_request_is_answered_once_beside_bad_ones<L: OnLoop>() {
     let (mut number, mut good, mut connections) = (0, 0, 0);
     while number < requests() {
         let mut batch = Vec::new();
-        for _ in 0..AT_ONCE {
+        for _ in 0..CONCURRENT {
             let (mut client, mut input, mut expected) = (server.connect(), Vec::new(), Vec::new());
             for _ in 0..random(60) {
                 number += 1;

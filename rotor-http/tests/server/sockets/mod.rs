@@ -11,18 +11,18 @@ use rotor_core::{Config, Exit, Response};
 use rotor_http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 
 use crate::loops::{End, ListenerOn, OnLoop, Rig, local, on_every_loop};
-use crate::probe::{Probe, Seen, get, post, request};
+use crate::probe::{Probe, TestContext, get, post, request};
 use crate::rules::{self, Rule};
 use crate::wire::{take, transcript};
 
-struct Served<L: OnLoop> {
+struct TestServer<L: OnLoop> {
     rig: Rig<HttpAccept<Probe, ListenerOn<L>>, L>,
     address: SocketAddr,
 }
 
-impl<L: OnLoop> Served<L> {
-    fn new(config: ServerConfig) -> Served<L> {
-        let mut rig = Rig::new(&Config::new().machines_max(5_000), Seen::default());
+impl<L: OnLoop> TestServer<L> {
+    fn new(config: ServerConfig) -> TestServer<L> {
+        let mut rig = Rig::new(&Config::new().machines_max(5_000), TestContext::default());
         let mut address = None;
         rig.add(|scope| {
             Response::attempt(|| {
@@ -31,7 +31,7 @@ impl<L: OnLoop> Served<L> {
                 Ok(server::listen(listener, HttpSeed::new((), config), scope))
             })
         });
-        Served { rig, address: address.expect("the listener has an address") }
+        TestServer { rig, address: address.expect("the listener has an address") }
     }
 
     fn connect(&mut self) -> L::End {
@@ -70,7 +70,7 @@ impl<L: OnLoop> Served<L> {
 
 on_every_loop!(a_server_keeps_every_rule);
 fn a_server_keeps_every_rule<L: OnLoop>() {
-    let mut served = Served::<L>::new(ServerConfig::new());
+    let mut served = TestServer::<L>::new(ServerConfig::new());
     for Rule { number, name, input, expected, .. } in rules::all() {
         // Each octet by itself, but for those that are so many that a server would not wait for
         // them.
@@ -86,7 +86,7 @@ on_every_loop!(an_honest_client_is_served_beside_hundreds_of_hostile_ones);
 /// Each does something else: nothing, half a head, half a body, asks for much and reads none of it,
 /// pipelines.
 fn an_honest_client_is_served_beside_hundreds_of_hostile_ones<L: OnLoop>() {
-    let mut served = Served::<L>::new(ServerConfig::new());
+    let mut served = TestServer::<L>::new(ServerConfig::new());
     let hostile: [Vec<u8>; 6] = [
         Vec::new(),
         b"GET / HTTP/1.1\r\nHost".to_vec(),
@@ -121,7 +121,7 @@ on_every_loop!(requests_that_had_arrived_before_a_drain_are_answered);
 fn requests_that_had_arrived_before_a_drain_are_answered<L: OnLoop>() {
     const CLIENTS: usize = 200;
     for is_accepted in [false, true] {
-        let mut served = Served::<L>::new(ServerConfig::new());
+        let mut served = TestServer::<L>::new(ServerConfig::new());
         let mut ends: Vec<_> = (0..CLIENTS).map(|_| served.rig.begin(served.address)).collect();
         if is_accepted {
             served.rig.until(|rig| rig.machines() == 1 + CLIENTS);

@@ -11,12 +11,12 @@ use rotor_http::server::{
 use rotor_http::{MessageError, Status};
 use rotor_stream::testing::Driver;
 
-use super::{Mirror, Sc, Seen, with_length};
+use super::{Mirror, Sc, TestContext, with_length};
 
 /// Asks and has no method that takes it.
-struct Forgets;
+struct IgnoresStoredBody;
 
-impl Server for Forgets {
+impl Server for IgnoresStoredBody {
     type Context = ();
     type Seed = ();
     type Upgrade = NoUpgrade<()>;
@@ -27,22 +27,22 @@ impl Server for Forgets {
         _: &mut Response<'_>,
         _: &mut Scope<'_, ()>,
     ) -> Next<Self> {
-        Next::recv(Forgets, RecvMode::Stored { ram_max: 100, max: 100 }).keep_deadline()
+        Next::recv(IgnoresStoredBody, RecvMode::Stored { ram_max: 100, max: 100 }).keep_deadline()
     }
 }
 
 #[test]
 fn a_handler_that_ignores_its_stored_body_is_answered_with_500() {
     let seed = HttpSeed::new((), ServerConfig::new());
-    let mut driver = Driver::<Connection<Forgets>>::new(seed, ());
+    let mut driver = Driver::<Connection<IgnoresStoredBody>>::new(seed, ());
     driver.send(&with_length(b"x"));
     assert!(driver.take_received().starts_with(b"HTTP/1.1 500 "));
 }
 
 /// Writes more of a file than can wait in an output, in chunks.
-struct Writes2To63;
+struct WritesHugeFile;
 
-impl Writes2To63 {
+impl WritesHugeFile {
     fn answer(response: &mut Response<'_>) -> Result<(), MessageError> {
         let file = Arc::new(fs::File::open("/dev/null").expect("it is there"));
         response.status(Status::OK)?;
@@ -61,7 +61,7 @@ impl Writes2To63 {
     }
 }
 
-impl Server for Writes2To63 {
+impl Server for WritesHugeFile {
     type Context = ();
     type Seed = ();
     type Upgrade = NoUpgrade<()>;
@@ -72,7 +72,7 @@ impl Server for Writes2To63 {
         response: &mut Response<'_>,
         _: &mut Scope<'_, ()>,
     ) -> Next<Self> {
-        Writes2To63::answer(response).expect("only what is too long is refused");
+        WritesHugeFile::answer(response).expect("only what is too long is refused");
         Next::finished()
     }
 }
@@ -80,7 +80,7 @@ impl Server for Writes2To63 {
 #[test]
 fn an_oversized_file_write_is_refused_as_a_whole() {
     let seed = HttpSeed::new((), ServerConfig::new());
-    let mut driver = Driver::<Connection<Writes2To63>>::new(seed, ());
+    let mut driver = Driver::<Connection<WritesHugeFile>>::new(seed, ());
     driver.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
     let received = driver.take_received();
     let text = String::from_utf8_lossy(&received);
@@ -91,12 +91,12 @@ fn an_oversized_file_write_is_refused_as_a_whole() {
 struct ToSecond;
 
 /// Is never asked.
-struct Nobody;
+struct NeverCalled;
 
-impl Server for Nobody {
-    type Context = Seen;
+impl Server for NeverCalled {
+    type Context = TestContext;
     type Seed = ();
-    type Upgrade = NoUpgrade<Seen>;
+    type Upgrade = NoUpgrade<TestContext>;
 
     fn headers_received((): (), _: &Head<'_>, _: &mut Response<'_>, _: Sc<'_, '_>) -> Next<Self> {
         Next::fail(Status::NOT_FOUND)
@@ -104,7 +104,7 @@ impl Server for Nobody {
 }
 
 impl Route for ToSecond {
-    type First = Nobody;
+    type First = NeverCalled;
     type Second = Mirror;
 
     fn is_first(_: &Head<'_>) -> bool {
@@ -115,7 +115,7 @@ impl Route for ToSecond {
 #[test]
 fn a_routed_handler_gets_its_stored_body() {
     let seed = HttpSeed::new(((), ()), ServerConfig::new());
-    let mut driver = Driver::<Connection<Routed<ToSecond>>>::new(seed, Seen::default());
+    let mut driver = Driver::<Connection<Routed<ToSecond>>>::new(seed, TestContext::default());
     driver.send(&with_length(b"hello"));
     assert!(driver.take_received().ends_with(b"\r\n\r\nhello"));
 }

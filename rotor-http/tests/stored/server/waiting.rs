@@ -7,14 +7,14 @@ use rotor_http::{BodyError, Limits};
 use rotor_stream::testing::Driver;
 
 use super::{
-    Machine, Mirror, SECOND, Wish, answer, driver, driver_with, head, in_chunks, take_answer,
+    Machine, Mirror, OnWakeup, SECOND, answer, driver, driver_with, head, in_chunks, take_answer,
     until, with_length,
 };
-use crate::place::{Place, SlowDisk, octets, wait_until_empty};
+use crate::place::{SlowDisk, SpoolDirectory, pattern_bytes, wait_until_empty};
 
 #[test]
 fn continue_is_sent_once_the_file_is_open() {
-    let place = Place::new();
+    let place = SpoolDirectory::new();
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
     let mut driver = driver(&spool);
@@ -23,26 +23,26 @@ fn continue_is_sent_once_the_file_is_open() {
     // It is not late: the disk is.
     driver.advance(Duration::from_secs(50));
     assert_eq!(driver.received_len(), 0);
-    disk.let_go();
+    disk.release();
     until(&mut driver, |driver| driver.received_len() > 0);
     assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
-    driver.send(&octets(10_000));
-    assert_eq!(answer(&mut driver), (200, octets(10_000)));
+    driver.send(&pattern_bytes(10_000));
+    assert_eq!(answer(&mut driver), (200, pattern_bytes(10_000)));
     // One that fits into memory waits for nothing.
     disk.hold();
     driver.send(&head("Content-Length: 1000\r\nExpect: 100-continue"));
     assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
-    driver.send(&octets(1_000));
-    assert_eq!(answer(&mut driver), (200, octets(1_000)));
+    driver.send(&pattern_bytes(1_000));
+    assert_eq!(answer(&mut driver), (200, pattern_bytes(1_000)));
 }
 
 #[test]
 fn a_slow_disk_pauses_the_peer_without_timing_it_out() {
-    let place = Place::new();
+    let place = SpoolDirectory::new();
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
     let mut driver = driver(&spool);
-    let body = octets(200_000);
+    let body = pattern_bytes(200_000);
     driver.send(&with_length(&body));
     assert_eq!(spool.unwritten_bytes(), 0, "nothing is taken before there is a file");
     let unread = driver.peer().unread_len();
@@ -51,7 +51,7 @@ fn a_slow_disk_pauses_the_peer_without_timing_it_out() {
         driver.advance(Duration::from_secs(1));
     }
     assert_eq!(driver.peer().unread_len(), unread);
-    disk.let_go();
+    disk.release();
     until(&mut driver, |driver| driver.peer().unread_len() < unread);
     assert_eq!(answer(&mut driver), (200, body.clone()));
     // Nor while it writes: two pieces, and what was read with them.
@@ -60,35 +60,35 @@ fn a_slow_disk_pauses_the_peer_without_timing_it_out() {
     driver.settle();
     assert!(driver.peer().unread_len() > 100_000);
     driver.advance(Duration::from_secs(50));
-    disk.let_go();
+    disk.release();
     assert_eq!(answer(&mut driver), (200, body));
     assert_eq!(driver.context().errors, []);
 }
 
 #[test]
 fn a_stalled_disk_counts_as_handler_time_and_is_a_503() {
-    let place = Place::new();
+    let place = SpoolDirectory::new();
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
     let limits = Limits::new().handler_timeout(Duration::from_secs(7));
     let mut driver = driver_with(ServerConfig::new().limits(limits).spool(spool.clone()));
-    driver.send(&with_length(&octets(10_000)));
+    driver.send(&with_length(&pattern_bytes(10_000)));
     driver.advance(Duration::from_secs(6));
     assert_eq!(driver.received_len(), 0);
     driver.advance(Duration::from_secs(2));
     assert!(driver.take_received().starts_with(b"HTTP/1.1 503 "));
-    disk.let_go();
+    disk.release();
     wait_until_empty(&spool);
     assert!(place.is_empty());
 }
 
 #[test]
 fn a_slow_peer_times_out_while_the_disk_keeps_up() {
-    let place = Place::new();
+    let place = SpoolDirectory::new();
     let spool = place.spool();
     let mut driver = driver(&spool);
     driver.send(&head("Content-Length: 10000"));
-    driver.send(&octets(100));
+    driver.send(&pattern_bytes(100));
     until(&mut driver, |driver| driver.peer().unread_len() == 0);
     driver.advance(Duration::from_secs(30));
     let mut received = driver.take_received();
@@ -99,13 +99,13 @@ fn a_slow_peer_times_out_while_the_disk_keeps_up() {
 
 #[test]
 fn a_handler_is_woken_and_may_hold_the_body_while_it_is_stored() {
-    let place = Place::new();
+    let place = SpoolDirectory::new();
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
     let mut driver = driver(&spool);
-    let body = octets(100_000);
+    let body = pattern_bytes(100_000);
     driver.send(&head("Content-Length: 100000"));
-    disk.let_go();
+    disk.release();
     driver.send(&body[..1]);
     until(&mut driver, |driver| driver.peer().unread_len() == 0);
     disk.hold();
@@ -113,70 +113,70 @@ fn a_handler_is_woken_and_may_hold_the_body_while_it_is_stored() {
     let unread = driver.peer().unread_len();
     assert!(unread > 10_000, "{unread}");
     // While the disk is behind, so that either has to let it go.
-    driver.context_mut().wish = Wish::Hold;
+    driver.context_mut().on_wakeup = OnWakeup::Hold;
     let notifier = driver.context().notifier.clone().expect("the handler is there");
     let before = driver.context().wakeups;
     notifier.wakeup();
     until(&mut driver, |driver| driver.context().wakeups > before);
-    disk.let_go();
+    disk.release();
     until(&mut driver, |_| spool.unwritten_bytes() == 0);
     for _ in 0..100 {
         driver.settle();
     }
     assert_eq!(driver.peer().unread_len(), unread, "the handler wants nothing");
     // And the other way round: the disk is behind when the handler wants more.
-    driver.context_mut().wish = Wish::More;
+    driver.context_mut().on_wakeup = OnWakeup::More;
     notifier.wakeup();
     assert_eq!(answer(&mut driver), (200, body));
 }
 
 #[test]
 fn continue_is_sent_when_a_holding_handler_resumes() {
-    let place = Place::new();
+    let place = SpoolDirectory::new();
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
     let mut driver = driver(&spool);
     driver.send(&head("Content-Length: 10000\r\nExpect: 100-continue"));
     let notifier = driver.context().notifier.clone().expect("the handler is there");
     // It holds before the file is open.
-    driver.context_mut().wish = Wish::Hold;
+    driver.context_mut().on_wakeup = OnWakeup::Hold;
     notifier.wakeup();
     driver.settle();
     assert_eq!(driver.context().wakeups, 1);
-    disk.let_go();
+    disk.release();
     // The file is open once the thread that opens it has told of it: the handler is woken again.
     until(&mut driver, |driver| driver.context().wakeups > 1);
     assert_eq!(driver.received_len(), 0, "the handler wants nothing");
-    driver.context_mut().wish = Wish::More;
+    driver.context_mut().on_wakeup = OnWakeup::More;
     notifier.wakeup();
     driver.settle();
     assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
-    driver.send(&octets(10_000));
-    assert_eq!(answer(&mut driver), (200, octets(10_000)));
+    driver.send(&pattern_bytes(10_000));
+    assert_eq!(answer(&mut driver), (200, pattern_bytes(10_000)));
 }
 
 #[test]
 fn a_body_stored_during_a_wait_is_delivered_to_the_next_handler() {
-    let place = Place::new();
+    let place = SpoolDirectory::new();
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
     let mut driver = driver(&spool);
     // The file is open, and all that has come of the body is with the disk.
     driver.send(&head("Content-Length: 10000\r\nExpect: 100-continue"));
-    disk.let_go();
+    disk.release();
     until(&mut driver, |driver| driver.received_len() > 0);
     driver.take_received();
     disk.hold();
-    driver.send(&octets(10_000));
-    driver.context_mut().wish = Wish::Wait;
+    driver.send(&pattern_bytes(10_000));
+    driver.context_mut().on_wakeup = OnWakeup::Wait;
     let notifier = driver.context().notifier.clone().expect("it was called");
     notifier.wakeup();
     driver.settle();
-    assert!(matches!(driver.context().wish, Wish::Nothing), "it waits now");
+    assert!(matches!(driver.context().on_wakeup, OnWakeup::Nothing), "it waits now");
     let mut work = |driver: &mut Driver<Machine<Mirror>>| {
         // All that the disk was asked for, and all that it is asked for on hearing of that.
         for _ in 0..10 {
-            disk.let_go();
+            disk.release();
             disk.hold();
             driver.settle();
         }
@@ -186,25 +186,25 @@ fn a_body_stored_during_a_wait_is_delivered_to_the_next_handler() {
     driver.advance(SECOND);
     work(&mut driver);
     let answer = take_answer(&mut driver.take_received());
-    assert!(answer == Some((200, octets(10_000))), "the body is not lost");
+    assert!(answer == Some((200, pattern_bytes(10_000))), "the body is not lost");
 }
 
 #[test]
 fn a_pipelined_request_waits_for_the_stored_one() {
-    let place = Place::new();
+    let place = SpoolDirectory::new();
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
     let mut driver = driver(&spool);
-    let mut both = with_length(&octets(9_000));
+    let mut both = with_length(&pattern_bytes(9_000));
     both.extend(with_length(b"second"));
     driver.send(&both);
     assert_eq!(driver.received_len(), 0);
-    disk.let_go();
+    disk.release();
     let mut received = Vec::new();
     until(&mut driver, |driver| {
         received.extend(driver.take_received());
         received.ends_with(b"second")
     });
-    assert_eq!(take_answer(&mut received), Some((200, octets(9_000))));
+    assert_eq!(take_answer(&mut received), Some((200, pattern_bytes(9_000))));
     assert_eq!(take_answer(&mut received), Some((200, b"second".to_vec())));
 }

@@ -13,15 +13,15 @@ use rotor_core::{Config, ExitPolicy, Loop, LoopInstance, Response, rotor_compose
 use rotor_http::client::{ByAddress, ClientConfig, Pool, PoolConfig, PoolMachine};
 use rotor_test_kit::Directory;
 
-use crate::pool::Asker;
-use crate::probe::{Probe, Seen};
+use crate::pool::Requester;
+use crate::probe::{Probe, TestContext};
 
 type Sockets = Arc<Mutex<Vec<std::os::unix::net::UnixStream>>>;
 
 rotor_compose! {
-    enum Machines / Seeds<Seen> {
+    enum Machines / Seeds<TestContext> {
         Pool(PoolMachine<Probe, ByAddress<UnixStream>>),
-        Asker(Asker),
+        Requester(Requester),
     }
 }
 
@@ -55,7 +55,7 @@ fn lock(sockets: &Sockets) -> std::sync::MutexGuard<'_, Vec<std::os::unix::net::
 }
 
 /// Asks for all of these at once, and turns the loop until each has an outcome.
-fn ask(
+fn request_all(
     instance: &mut LoopInstance<Machines>,
     pool: &Pool<Probe, PathBuf>,
     path: &Path,
@@ -64,7 +64,7 @@ fn ask(
     for name in targets {
         let asked = instance.add_machine_with(|scope| {
             let future = pool.ask(path.to_owned(), Probe::get(name), scope).ok();
-            Response::ok(Machines::Asker(Asker { name, future }))
+            Response::ok(Machines::Requester(Requester { name, future }))
         });
         asked.expect("there is a slot");
     }
@@ -93,9 +93,9 @@ fn unsolicited_upstream_bytes_without_an_event_answer_no_request() {
             Ok(PoolMachine::new(PoolConfig::new(), settings.clone(), scope))
         })
         .expect("there is a slot");
-    let mut instance = creator.instantiate(Seen::default());
+    let mut instance = creator.instantiate(TestContext::default());
     let expected = TARGETS.map(|target| format!("{target}: 200 {target}"));
-    assert_eq!(ask(&mut instance, &pool, &path, &TARGETS), expected);
+    assert_eq!(request_all(&mut instance, &pool, &path, &TARGETS), expected);
 
     // Eight connections have nothing to do, and on each there is an answer now. The loop is told of
     // one a turn.
@@ -105,6 +105,6 @@ fn unsolicited_upstream_bytes_without_an_event_answer_no_request() {
             .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")
             .expect("the pool is connected");
     }
-    assert_eq!(ask(&mut instance, &pool, &path, &TARGETS), expected);
+    assert_eq!(request_all(&mut instance, &pool, &path, &TARGETS), expected);
     assert!(settings.counters().stray() > 0);
 }

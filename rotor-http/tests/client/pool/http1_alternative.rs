@@ -5,21 +5,21 @@ use rotor_core::Config;
 use rotor_http::client::{ClientConfig, PoolConfig};
 use rotor_stream::testing::Target;
 
-use super::{HAS_OTHER_WAY, OTHER_WAY, Test, address, cancel};
+use super::{HTTP1_ALTERNATIVE, HTTP1_ELSEWHERE, Test, address, cancel};
 use crate::http2::server::{headers, http2, page, reset, settings};
-use crate::probe::{Probe, Sends, seconds};
+use crate::probe::{BodyPlan, Probe, seconds};
 
-fn upgrade(name: &'static str) -> Probe {
+fn upgrade_request(name: &'static str) -> Probe {
     Probe { upgrade: Some("shout"), ..Probe::get(name) }
 }
 
 /// A pool with a connection of HTTP/2 to a server that has no other protocols there, and to which
 /// nobody gets over HTTP/1.1 for now.
-fn connected(config: PoolConfig) -> Test {
+fn connected_pool(config: PoolConfig) -> Test {
     let client = ClientConfig::new().http2(http2());
     let mut test = Test::of(config, client, Config::new().machines_max(100));
-    test.test.world().target(address(OTHER_WAY), Target::Hangs);
-    test.get(HAS_OTHER_WAY, "/first");
+    test.test.world().target(address(HTTP1_ALTERNATIVE), Target::Hangs);
+    test.get(HTTP1_ELSEWHERE, "/first");
     test.peers[0].send(&settings(&[]));
     test.settle();
     test
@@ -27,22 +27,22 @@ fn connected(config: PoolConfig) -> Test {
 
 #[test]
 fn requests_passed_on_to_http1_wait_within_the_limit_of_an_origin() {
-    let mut test = connected(PoolConfig::new().waiting_per_origin_max(2));
+    let mut test = connected_pool(PoolConfig::new().waiting_per_origin_max(2));
     for name in ["/1", "/2", "/3", "/4"] {
-        test.ask(HAS_OTHER_WAY, name, upgrade(name));
+        test.ask(HTTP1_ELSEWHERE, name, upgrade_request(name));
     }
     assert_eq!(test.outcomes(), ["/3: Here: Full", "/4: Here: Full"]);
-    test.get(HAS_OTHER_WAY, "/plain");
+    test.get(HTTP1_ELSEWHERE, "/plain");
     assert!(test.outcomes().is_empty(), "the connection goes on");
 }
 
 #[test]
 fn a_request_passed_on_to_http1_can_be_cancelled_and_can_expire() {
-    let mut test = connected(PoolConfig::new().waiting_per_origin_max(1));
-    let given_up = test.ask(HAS_OTHER_WAY, "/1", upgrade("/1"));
+    let mut test = connected_pool(PoolConfig::new().waiting_per_origin_max(1));
+    let given_up = test.ask(HTTP1_ELSEWHERE, "/1", upgrade_request("/1"));
     cancel(&mut test, given_up);
-    let late = Probe { deadline: seconds(2), ..upgrade("/2") };
-    test.ask(HAS_OTHER_WAY, "/2", late);
+    let late = Probe { deadline: seconds(2), ..upgrade_request("/2") };
+    test.ask(HTTP1_ELSEWHERE, "/2", late);
     assert!(test.outcomes().is_empty(), "its place is free");
     test.advance(seconds(3));
     assert_eq!(test.outcomes(), ["/2: Here: Deadline(Waiting)"]);
@@ -52,8 +52,8 @@ fn a_request_passed_on_to_http1_can_be_cancelled_and_can_expire() {
 #[test]
 fn a_request_required_over_http1_is_retried_there() {
     const REQUIRED: u32 = 0xd;
-    let mut test = connected(PoolConfig::new());
-    test.test.world().target(address(OTHER_WAY), Target::Accepts);
+    let mut test = connected_pool(PoolConfig::new());
+    test.test.world().target(address(HTTP1_ALTERNATIVE), Target::Accepts);
     test.peers[0].send(&reset(1, REQUIRED));
     test.settle();
     assert_eq!((test.peers.len(), test.outcomes()), (2, vec![]));
@@ -61,11 +61,11 @@ fn a_request_required_over_http1_is_retried_there() {
     test.settle();
     assert_eq!(test.outcomes(), ["/first: 200 there"]);
     // Where the server may have acted upon it already, and where there is no further way.
-    test.ask(HAS_OTHER_WAY, "/post", Probe::post(Sends::Whole("x")));
+    test.ask(HTTP1_ELSEWHERE, "/post", Probe::post(BodyPlan::Whole("x")));
     test.peers[0].send(&reset(3, REQUIRED));
-    test.get(HAS_OTHER_WAY, "/begun");
+    test.get(HTTP1_ELSEWHERE, "/begun");
     test.peers[0].send(&[headers(5, &[(":status", "103")], false), reset(5, REQUIRED)].concat());
-    test.get(OTHER_WAY, "/there");
+    test.get(HTTP1_ALTERNATIVE, "/there");
     test.peers[1].send(&reset(3, REQUIRED));
     test.settle();
     let expected = ["/post", "/begun", "/there"].map(|name| format!("{name}: Peer: Reset(13)"));
@@ -75,8 +75,8 @@ fn a_request_required_over_http1_is_retried_there() {
 
 #[test]
 fn a_sent_request_without_room_over_http1_may_have_been_processed() {
-    let mut test = connected(PoolConfig::new().waiting_per_origin_max(1));
-    test.ask(HAS_OTHER_WAY, "/up", upgrade("/up"));
+    let mut test = connected_pool(PoolConfig::new().waiting_per_origin_max(1));
+    test.ask(HTTP1_ELSEWHERE, "/up", upgrade_request("/up"));
     test.peers[0].send(&reset(1, 0xd));
     test.settle();
     assert_eq!(test.outcomes(), ["/first: Here: NotRepeated(Full)"]);
