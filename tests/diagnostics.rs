@@ -91,7 +91,7 @@ fn compile(number: usize, program: &str) -> String {
 }
 
 #[test]
-fn a_program_that_is_right_compiles() {
+fn a_correct_program_compiles() {
     assert_eq!(
         compile(0, "run::<Accept<Stream<Echo, TcpStream>, TcpListener>>(); family::<Inet>();"),
         ""
@@ -100,7 +100,7 @@ fn a_program_that_is_right_compiles() {
 }
 
 #[test]
-fn programs_that_compose_right_compile() {
+fn correctly_composed_programs_compile() {
     let right = [
         "rotor_compose! { enum App <()> { Idle(Idle<()>), Echo(Stream<Echo, TcpStream>) } } run::<App>();",
         "rotor_compose! { enum App / Seeds <()> { Idle(Idle<()>) } } run::<App>(); let _: Option<Seeds> = None;",
@@ -115,7 +115,7 @@ fn programs_that_compose_right_compile() {
 
 /// The pain of macros: one mistake, and the compiler shows each line that was made of it.
 #[test]
-fn what_is_composed_wrong_is_said_in_the_words_of_the_macro_or_at_the_part() {
+fn a_wrong_composition_is_reported_by_the_macro_or_at_the_part() {
     const FORM: &str = "expected `enum NAME <CONTEXT> { PART(MACHINE), .. }`";
     let cases: [(&str, &str, usize); 10] = [
         ("rotor_compose! { enum App { Idle(Idle<()>) } }", FORM, 1),
@@ -155,7 +155,7 @@ fn what_is_composed_wrong_is_said_in_the_words_of_the_macro_or_at_the_part() {
 }
 
 #[test]
-fn a_wrong_program_is_told_what_is_missing_and_what_to_do() {
+fn a_wrong_program_gets_an_error_with_the_missing_part_and_the_fix() {
     const FROM_STD: &str = "which `from_std` makes of the standard library's";
     let cases: [(&str, &str, &str); 19] = [
         (

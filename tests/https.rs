@@ -60,7 +60,7 @@ fn connect(test: &mut Test, tls: &TlsServer, issuer: &Issuer) -> (Peer, RawClien
 }
 
 #[test]
-fn a_request_that_is_cut_is_not_taken_for_whole_and_one_that_is_whole_is_answered() {
+fn a_truncated_request_is_rejected_and_a_complete_one_is_answered() {
     let issuer = Issuer::new();
     let tls = issuer.server_with(|config| config.alpn(&[]));
     let mut test = Test::new(Vec::new());
@@ -108,7 +108,7 @@ fn a_request_that_is_cut_is_not_taken_for_whole_and_one_that_is_whole_is_answere
 /// With prior knowledge a plain connection may begin in HTTP/2; one that has agreed on HTTP/1.1 has
 /// agreed on that.
 #[test]
-fn who_has_negotiated_http1_does_not_get_http2_by_its_preface() {
+fn a_preface_does_not_start_http2_after_http1_was_negotiated() {
     let issuer = Issuer::new();
     for (protocols, is_http2) in [(&[][..], true), (&[&b"http/1.1"[..]][..], false)] {
         let tls = issuer.server_with(|config| config.alpn(protocols));

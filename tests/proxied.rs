@@ -78,7 +78,7 @@ fn a_handler_and_the_log_see_the_peer_that_the_balancer_names() {
 }
 
 #[test]
-fn over_tls_both_tell_what_they_know() {
+fn proxy_header_and_tls_details_both_reach_the_handler() {
     let issuer = Issuer::new();
     let tls = issuer.server_with(|config| config.alpn(&[]));
     let whole = header();
@@ -106,7 +106,7 @@ fn over_tls_both_tell_what_they_know() {
 }
 
 #[test]
-fn over_tls_a_peer_that_is_not_trusted_is_refused_before_it_says_anything() {
+fn an_untrusted_peer_is_refused_before_its_tls_handshake() {
     type Machine = Stream<Connection<WhoAmI>, TlsStream<ProxyStream<Scripted<true>>>>;
     let tls = Issuer::new().server();
     let behind = behind();
@@ -121,7 +121,7 @@ fn over_tls_a_peer_that_is_not_trusted_is_refused_before_it_says_anything() {
 }
 
 #[test]
-fn a_connection_that_ends_before_its_header_is_no_late_handshake() {
+fn a_connection_closed_before_its_header_is_no_handshake_timeout() {
     let tls = Issuer::new().server();
     for sent in [0, 5, header().len()] {
         let mut test =

@@ -266,7 +266,7 @@ fn all_is_given_back_whatever_goes_wrong() {
 
 // One test, so that no other allocates meanwhile.
 #[test]
-fn a_simulated_connection_holds_what_its_state_needs_and_gives_it_back() {
+fn a_simulated_connection_holds_only_what_its_state_needs_and_frees_it() {
     // Once for what is made once, and for the blocks that the thread keeps.
     held(&through_all(), 1);
     each_state_holds_what_it_needs_and_no_more();

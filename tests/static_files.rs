@@ -114,7 +114,7 @@ fn digest(octets: &[u8]) -> u64 {
 }
 
 #[test]
-fn it_says_what_to_try_and_ends_when_told() {
+fn the_server_prints_what_to_try_and_ends_on_sigterm() {
     let tree = Tree::new();
     let server = serve(&tree.root());
     let line = server.next_line(PATIENCE).unwrap_or_default();
@@ -127,7 +127,7 @@ fn it_says_what_to_try_and_ends_when_told() {
 }
 
 #[test]
-fn a_directory_that_is_none_is_named() {
+fn a_path_that_is_no_directory_is_named() {
     let missing = Path::new("/no/such/directory");
     let output = example(missing).arg("127.0.0.1:0").output().expect("it runs");
     let message = String::from_utf8_lossy(&output.stderr);
@@ -136,7 +136,7 @@ fn a_directory_that_is_none_is_named() {
 }
 
 #[test]
-fn files_are_fetched_whole_in_part_and_not_again() {
+fn files_are_served_whole_by_range_and_not_modified() {
     let tree = Tree::new();
     let server = serve(&tree.root());
     let whole = get(&server, "/digits.txt", "");
@@ -167,7 +167,7 @@ fn files_are_fetched_whole_in_part_and_not_again() {
 }
 
 #[test]
-fn another_process_makes_other_tags_for_the_same_files() {
+fn etags_of_the_same_files_differ_between_processes() {
     let tree = Tree::new();
     let tag = || get(&serve(&tree.root()), "/digits.txt", "").field("ETag").to_owned();
     let tags = [tag(), tag()];
@@ -175,7 +175,7 @@ fn another_process_makes_other_tags_for_the_same_files() {
 }
 
 #[test]
-fn nothing_outside_of_the_directory_is_reached() {
+fn no_path_leads_outside_of_the_directory() {
     let tree = Tree::new();
     let server = serve(&tree.root());
     for target in [
@@ -210,7 +210,7 @@ fn nothing_outside_of_the_directory_is_reached() {
 }
 
 #[test]
-fn a_big_file_arrives_as_it_is() {
+fn a_large_file_arrives_unchanged() {
     let tree = Tree::new();
     // A little of everything: no two stretches are alike, so that a gap or a swap shows.
     let mut state = 1_u32;

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_samples_or_refused() {
+    fn a_line_is_parsed_as_a_sample_or_refused() {
         use Change::{Count, Move, Set};
         let long = "x".repeat(NAME_BYTES_MAX + 1);
         let (too_long, just_short) = (format!("{long}:1|c"), format!("{}:1|c", &long[1..]));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_so_many_names() {
+    fn the_number_of_names_is_bounded() {
         let mut stats = Stats::default();
         for number in 0..=NAMES_MAX {
             stats.take(
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_has_rates_and_is_reported_if_anything_happened() {
+    fn an_interval_has_rates_and_is_reported_if_it_has_samples() {
         let mut stats = Stats::default();
         assert_eq!(stats.end_interval(10.0), None);
         stats.take(b"hits:20|c\r\n\ntemperature:20|g\ntemperature:+1.5|g\nnonsense\n");

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_framed_is_taken_once_it_is_whole() {
+    fn a_framed_message_is_taken_once_it_is_complete() {
         for text in ["", "x", &"y".repeat(127), &"z".repeat(128), &"long".repeat(5000)] {
             let framed = message(text);
             for len in [0, 1, 4, 5, framed.len() - 1] {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_has_its_status() {
+    fn a_malformed_message_has_its_status() {
         for (framed, status) in [
             (&[1, 0, 0, 0, 0][..], status::UNIMPLEMENTED),
             (&[0, 1, 0, 0, 0], status::RESOURCE_EXHAUSTED),

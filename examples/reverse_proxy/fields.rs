@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_where_a_request_comes_from_or_how_it_is_framed_does_not_pass_under_any_name() {
+    fn origin_and_framing_fields_do_not_pass_under_any_spelling() {
         assert_none_pass(&[
             "Forwarded",
             "Forwarded-For",
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_asks_for_something_else_than_the_request_line_does_not_pass_under_any_name() {
+    fn fields_that_override_the_request_line_do_not_pass() {
         assert_none_pass(&[
             "X-Original-URL",
             "X-Original-URI",
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_who_asks_does_not_pass_under_any_name() {
+    fn authenticated_identity_fields_do_not_pass_under_any_spelling() {
         assert_none_pass(&[
             "Remote-User",
             "Remote-Groups",
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_passes() {
+    fn all_other_fields_pass() {
         for name in [
             "Accept",
             "Authorization",

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_of_a_period_is_said_at_once_and_the_others_are_counted() {
+    fn the_first_warning_of_a_period_is_logged_and_the_others_are_counted() {
         let mut warnings = Warnings::new();
         let begin = Time::ZERO + Duration::from_secs(1);
         let tick = Duration::from_nanos(1);

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_told_as_such_and_all_else_is_a_failure_of_this_side() {
+    fn a_full_disk_is_507_a_directory_409_and_any_other_failure_500() {
         for (kind, status) in [
             (ErrorKind::StorageFull, Status::INSUFFICIENT_STORAGE),
             (ErrorKind::QuotaExceeded, Status::INSUFFICIENT_STORAGE),

@@ -250,19 +250,19 @@ fn ends_all(attacks: &[Attack], pace: Duration) {
 }
 
 #[test]
-fn whoever_floods_a_server_with_streams_is_ended_and_nobody_else_hears_of_it() {
+fn a_flood_of_streams_is_ended_without_effect_on_other_clients() {
     ends_all(OF_STREAMS, Duration::ZERO);
 }
 
 #[test]
-fn whoever_floods_a_server_with_frames_is_ended_and_nobody_else_hears_of_it() {
+fn a_flood_of_frames_is_ended_without_effect_on_other_clients() {
     ends_all(OF_FRAMES, Duration::ZERO);
 }
 
 /// A megabyte a second is what a loop gets done that is slow, or has little of its core: what time
 /// forgives must not let him go on.
 #[test]
-fn whoever_floods_a_slow_server_is_ended_as_soon() {
+fn a_flood_of_a_slow_server_is_ended_as_early() {
     let pace = Duration::from_millis(16);
     ends_all(OF_STREAMS, pace);
     ends_all(OF_FRAMES, pace);
@@ -271,7 +271,7 @@ fn whoever_floods_a_slow_server_is_ended_as_soon() {
 /// He asks for a hundred responses without end, and takes nothing: by a window of nothing, by not
 /// reading, or both.
 #[test]
-fn whoever_takes_no_response_is_ended_and_holds_no_more_than_he_may() {
+fn a_client_that_takes_no_response_is_ended_and_its_held_bytes_are_bounded() {
     for (window, reads) in [(0, true), (0, false), (1 << 30, false)] {
         let mut stage = Stage::new();
         let honest = stage.connect(65_535);
@@ -306,7 +306,7 @@ fn whoever_takes_no_response_is_ended_and_holds_no_more_than_he_may() {
 
 /// He opens connections and says no more than half of a preface, or nothing behind it.
 #[test]
-fn whoever_begins_and_says_nothing_is_ended_in_time() {
+fn a_client_that_stalls_in_the_preface_is_timed_out() {
     let whole = beginning(65_535);
     for len in [1, 3, 12, 23, 24, 30, whole.len() - 9] {
         let mut stage = Stage::new();

@@ -159,7 +159,7 @@ impl Marks {
 }
 
 #[test]
-fn who_sees_a_boundary_cannot_forge_the_answer_to_the_next_question() {
+fn a_visible_multipart_boundary_does_not_reveal_the_next_dns_query() {
     let server = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     server.set_read_timeout(Some(PATIENCE)).expect("not zero");
     let service = Service::start(server.local_addr().expect("bound"));

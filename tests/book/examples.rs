@@ -30,7 +30,7 @@ fn package(example: &str) -> &'static str {
 }
 
 #[test]
-fn the_map_lists_every_example_and_no_other() {
+fn the_map_lists_exactly_the_examples() {
     let map = read("examples/README.md");
     let examples = examples();
     assert!(examples.len() >= 18, "{examples:?}");
@@ -48,7 +48,7 @@ fn the_map_lists_every_example_and_no_other() {
 
 /// A second list would not be kept up.
 #[test]
-fn the_readme_leaves_the_list_to_the_map() {
+fn the_readme_refers_to_the_map_for_the_list() {
     let readme = read("README.md");
     let listed: Vec<_> =
         examples().into_iter().filter(|name| readme.contains(&format!("[`{name}`]"))).collect();
@@ -104,7 +104,7 @@ fn chooses_its_loop(example: &str) -> bool {
 }
 
 #[test]
-fn the_chapter_on_loops_lists_every_example_that_stays_on_mio_and_no_other() {
+fn the_chapter_on_loops_lists_exactly_the_examples_that_stay_on_mio() {
     let chapter = read("doc/guide/which-loop.md");
     let section = chapter.split("\n### The examples\n").nth(1).expect("there is a section");
     let section = section.split("\n## ").next().expect("there is always a first part");
@@ -117,7 +117,7 @@ fn the_chapter_on_loops_lists_every_example_that_stays_on_mio_and_no_other() {
 }
 
 #[test]
-fn every_example_that_chooses_its_loop_is_looked_at_on_io_uring() {
+fn every_example_that_chooses_its_loop_is_tested_on_io_uring() {
     let script = read("tests/long/examples-on-uring");
     let words: Vec<&str> = script.split(|it: char| it.is_whitespace() || it == '"').collect();
     for name in examples().iter().filter(|name| chooses_its_loop(name)) {

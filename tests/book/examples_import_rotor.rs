@@ -65,7 +65,7 @@ fn examples_import_rotor_and_not_the_crates_below() {
 }
 
 #[test]
-fn what_is_hidden_and_what_is_no_program_is_not_looked_at() {
+fn hidden_lines_and_text_blocks_are_not_checked() {
     for (text, expected) in [
         ("```\nuse rotor_core::Loop;\n```", 1),
         ("```rust,no_run\n    rotor_http::Status::OK\n```\nof `rotor_core::Loop`", 1),

@@ -43,7 +43,7 @@ fn rust_version(directory: &str) -> String {
 }
 
 #[test]
-fn every_front_page_has_a_program_limits_versions_and_a_way_to_the_book() {
+fn every_front_page_has_a_program_limits_versions_and_a_link_to_the_book() {
     for directory in CRATES {
         let version = format!("Rust {} or later", rust_version(directory));
         let page = front_page(directory);
@@ -93,7 +93,7 @@ fn features(manifest: &str) -> Vec<&str> {
 }
 
 #[test]
-fn what_a_front_page_links_to_in_the_repository_is_there() {
+fn every_repository_link_of_a_front_page_resolves() {
     let mut checked = 0;
     for directory in CRATES {
         let page = front_page(directory);

@@ -84,7 +84,7 @@ fn rows() -> Vec<(&'static str, Vec<ClientError>)> {
 }
 
 #[test]
-fn the_table_of_gateway_statuses_is_that_of_the_code() {
+fn the_table_of_gateway_statuses_matches_the_code() {
     let chapter = read("doc/guide/http-client.md");
     let table = chapter.lines().skip_while(|line| !line.starts_with("| `ClientError` | status |"));
     let table: Vec<&str> = table.skip(2).take_while(|line| line.starts_with('|')).collect();

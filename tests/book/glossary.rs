@@ -166,7 +166,7 @@ fn the_words_are_in_alphabetical_order() {
 }
 
 #[test]
-fn each_word_lives_where_its_entry_says() {
+fn each_word_is_defined_where_its_entry_says() {
     let mut known_of = BTreeMap::new();
     for Entry { words, meaning, place: (name, module) } in entries() {
         let source = root().join(&name).join("src");
@@ -186,7 +186,7 @@ fn each_word_lives_where_its_entry_says() {
 }
 
 #[test]
-fn each_name_in_the_glossary_is_in_the_sources() {
+fn each_name_in_the_glossary_exists_in_the_sources() {
     let known = names_of(&[
         "rotor-core",
         "rotor-stream",
@@ -209,7 +209,7 @@ fn each_name_in_the_glossary_is_in_the_sources() {
 }
 
 #[test]
-fn the_field_s_words_have_entries() {
+fn common_technical_words_have_entries() {
     let entries = entries();
     for word in WORDS {
         let is_there = entries.iter().any(|entry| entry.words.to_lowercase() == word);

@@ -190,7 +190,7 @@ fn printed_amount(value: &str) -> u128 {
 }
 
 #[test]
-fn the_page_of_limits_says_what_the_code_does() {
+fn the_limits_page_matches_the_code() {
     let page = read("doc/limits.md");
     let files = FilesConfig::new("/");
     let configs: [(&str, Limit); 25] = [
@@ -226,7 +226,7 @@ fn the_page_of_limits_says_what_the_code_does() {
 }
 
 #[test]
-fn the_pool_the_totals_and_the_constants_are_as_the_page_says() {
+fn the_pool_the_totals_and_the_constants_match_the_page() {
     let page = read("doc/limits.md");
     let totals = documented(&page, "`rotor::http::server::ServerConfig`");
     for bodies in [ServerConfig::new().bodies_held(), ClientConfig::new().bodies_held()] {
@@ -279,7 +279,7 @@ fn the_pool_the_totals_and_the_constants_are_as_the_page_says() {
 }
 
 #[test]
-fn the_constants_of_the_crates_for_services_are_as_the_page_says() {
+fn the_constants_of_the_service_crates_match_the_page() {
     let page = read("doc/limits.md");
     let tower =
         [("HELD_BYTES_MAX", rotor_tower::HELD_BYTES_MAX), ("FRAMES_MAX", rotor_tower::FRAMES_MAX)];
@@ -308,7 +308,7 @@ fn the_constants_of_the_crates_for_services_are_as_the_page_says() {
 
 /// They are nobody's to set or to read: they stand in the source.
 #[test]
-fn the_bounds_of_what_is_known_of_machines_that_block_are_as_the_page_says() {
+fn the_bounds_of_the_blocking_detector_match_the_page() {
     let directory = "rotor-core/src/blocking";
     let mut coded = Limit::new();
     for path in files(directory, ".rs") {
@@ -336,7 +336,7 @@ fn tls_server() -> TlsServerConfig {
 }
 
 #[test]
-fn what_the_code_prints_is_read_right() {
+fn printed_configurations_and_amounts_are_parsed() {
     let printed =
         coded(&StreamConfig::new().flush_timeout(Duration::from_millis(1_000)).input_max(7));
     assert_eq!((printed["flush_timeout"], printed["input_max"]), (1_000_000_000, 7));

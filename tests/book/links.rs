@@ -48,7 +48,7 @@ fn normal(path: &Path) -> PathBuf {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_resolves() {
     let mut broken = Vec::new();
     let mut checked = 0;
     for document in documents() {
@@ -83,7 +83,7 @@ fn every_link_leads_somewhere() {
 
 /// A chapter of the book is read elsewhere too, where there is no repository around it.
 #[test]
-fn the_chapters_link_to_nothing_outside_the_book() {
+fn the_chapters_link_only_within_the_book() {
     for document in files("doc", ".md") {
         let text = read(&document);
         let (prose, _) = prose_and_fences(&text);
@@ -97,7 +97,7 @@ fn the_chapters_link_to_nothing_outside_the_book() {
 
 /// Files that are named as code, `rotor-core/tests/memory.rs`: the chapters lean on them.
 #[test]
-fn every_file_that_the_guide_names_is_there() {
+fn every_file_named_in_the_guide_exists() {
     let mut checked = 0;
     for document in files("doc/guide", ".md").into_iter().chain([PathBuf::from("doc/limits.md")]) {
         let text = read(&document);

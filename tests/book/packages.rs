@@ -139,7 +139,7 @@ fn every_package_is_listed_where_packages_are() {
 }
 
 #[test]
-fn a_keyword_is_what_the_registry_takes() {
+fn keywords_are_checked_by_the_rules_of_the_registry() {
     for (word, is_one) in [
         ("event-loop", true),
         ("http2", true),
@@ -156,7 +156,7 @@ fn a_keyword_is_what_the_registry_takes() {
 /// A package that is built with the oldest Rust must not need one that is not. What they are named
 /// by is enough: none is renamed that asks for a newer one.
 #[test]
-fn whoever_depends_on_a_package_of_a_newer_rust_asks_for_it_as_well() {
+fn a_package_requires_the_rust_version_of_its_dependencies() {
     let members = members();
     let workspace = read("Cargo.toml");
     let oldest = value(&workspace, "rust-version");

@@ -109,7 +109,7 @@ fn watched<L: Listener<Address = SocketAddr>>(backend: impl Backend) -> Talk<Vec
 }
 
 #[test]
-fn a_machine_is_asked_behind_each_byte_in_a_turn_of_its_own() {
+fn a_machine_is_called_after_each_byte_in_a_separate_turn() {
     let backend = ByteByByte::around(Mio::new(64).expect("descriptors are left"));
     let bytes = backend.bytes();
     let Talk { noted, turns, .. } = watched::<OneByOneListener<TcpListener>>(backend);
@@ -154,7 +154,7 @@ fn echoed<L: Listener<Address = SocketAddr>>(backend: impl Backend, frames: &[u8
 }
 
 #[test]
-fn an_echo_says_the_same_however_the_bytes_come() {
+fn an_echo_does_not_depend_on_how_bytes_arrive() {
     let long: Vec<u8> = (0..100_000_u32).map(|byte| (byte % 251) as u8).collect();
     // What it sends back is compressed; "Hello" by RFC 7692, 7.2.3.1.
     let good = [

@@ -41,7 +41,7 @@ fn refusal(name: &str, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn an_address_that_is_none_is_refused_with_an_example_of_one() {
+fn an_invalid_address_is_refused_with_an_example() {
     for program in PROGRAMS {
         for wrong in ["nonsense", "localhost", "127.0.0.1", "127.0.0.1:70000", "", "--help"] {
             let message = refusal(program, &[wrong]);
@@ -78,7 +78,7 @@ fn an_address_that_is_none_is_refused_with_an_example_of_one() {
 }
 
 #[test]
-fn a_target_that_cannot_be_looked_up_is_named() {
+fn a_target_that_does_not_resolve_is_named() {
     for wrong in ["nonsense", "127.0.0.1", "127.0.0.1:70000", "", "--help"] {
         let message = refusal("telnet", &[wrong]);
         assert!(message.starts_with(&format!("error: {wrong:?} is no address: ")), "{message}");
@@ -86,7 +86,7 @@ fn a_target_that_cannot_be_looked_up_is_named() {
 }
 
 #[test]
-fn an_upstream_with_a_path_is_refused_by_the_proxy_that_would_not_ask_for_it() {
+fn the_proxy_refuses_an_upstream_url_with_a_path() {
     for url in ["http://127.0.0.1:1/base/", "http://127.0.0.1:1/?a=b"] {
         let message = refusal("reverse_proxy", &[url, "127.0.0.1:0"]);
         assert!(message.contains(&format!("without a path: {url}")), "{message}");
@@ -94,7 +94,7 @@ fn an_upstream_with_a_path_is_refused_by_the_proxy_that_would_not_ask_for_it() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_is_named() {
+fn a_missing_directory_is_named() {
     let file_servers: [(&str, &[&str]); 3] = [
         ("static_files", &["127.0.0.1:0", "/no/such/directory"]),
         ("rest_service", &["127.0.0.1:0", ":memory:", "/no/such/directory"]),

@@ -17,7 +17,7 @@ const DESCRIPTORS: &str = "20";
 const CLIENTS: usize = 40;
 
 #[test]
-fn a_server_without_descriptors_pauses_warns_once_a_second_and_goes_on() {
+fn a_server_out_of_descriptors_pauses_warns_and_resumes() {
     let (warnings, writer) = pipe().expect("a descriptor is left");
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -n {DESCRIPTORS}; exec \"$0\" \"$@\"")]);

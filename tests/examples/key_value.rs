@@ -35,7 +35,7 @@ fn answers(address: SocketAddr, lines: &str) -> String {
 }
 
 #[test]
-fn clients_share_the_store_operators_see_it_and_sigterm_lets_lines_be_answered() {
+fn clients_share_the_store_and_sigterm_drains_pending_lines() {
     let (server, statistics) = start();
     assert_eq!(
         answers(server.address(), "SET a one two\nINCR n\nTTL a 0\nQUIT\n"),

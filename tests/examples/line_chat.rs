@@ -36,7 +36,7 @@ impl Client {
 }
 
 #[test]
-fn all_others_hear_what_one_says() {
+fn a_line_reaches_all_other_clients() {
     let server = start_example("line_chat");
     let address = server.address();
     let mut first = Client::join(address, 1, &mut []);
@@ -60,7 +60,7 @@ fn all_others_hear_what_one_says() {
 }
 
 #[test]
-fn a_line_that_is_too_long_ends_its_speaker_only() {
+fn an_overlong_line_ends_only_its_sender() {
     let server = start_example("line_chat");
     let mut listener = Client::join(server.address(), 1, &mut []);
     let mut speaker = Client::join(server.address(), 2, &mut [&mut listener]);
@@ -75,7 +75,7 @@ fn a_line_that_is_too_long_ends_its_speaker_only() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_dropped_and_the_others_go_on() {
+fn a_client_that_does_not_read_is_dropped_and_the_others_continue() {
     const LINES_AT_A_TIME: usize = 64;
     /// What the buffers of the system may hold for one connection, and far more, in bytes.
     const BYTES_MAX: usize = 512 << 20;
@@ -113,7 +113,7 @@ fn a_client_that_does_not_read_is_dropped_and_the_others_go_on() {
 }
 
 #[test]
-fn sigterm_ends_it_in_order_and_it_says_how_many_came_and_that_all_have_left() {
+fn sigterm_ends_the_chat_in_order_and_prints_its_totals() {
     let server = start_example("line_chat");
     let address = server.address();
     let try_this = server.next_line(PATIENCE).unwrap_or_default();

@@ -6,7 +6,7 @@ use std::net::Shutdown;
 use crate::support::{PATIENCE, connect, start_example};
 
 #[test]
-fn lines_come_back_and_it_says_how_many_connections_there_were() {
+fn lines_are_echoed_and_the_number_of_connections_is_printed() {
     let server = start_example("line_echo");
     let try_this = format!("try: nc 127.0.0.1 {}", server.address().port());
     assert_eq!(server.next_line(PATIENCE), Some(try_this));

@@ -51,7 +51,7 @@ fn string(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_said_in_clear_is_heard_with_tls_and_the_other_way_round() {
+fn messages_pass_between_plaintext_and_tls_clients() {
     let certificates = Certificates::for_names(&["127.0.0.1"]);
     let broker = certificates.shown_by(example("mqtt_broker"));
     let broker = Server::start(broker, PATIENCE).expect("it starts");
@@ -80,7 +80,7 @@ fn what_is_said_in_clear_is_heard_with_tls_and_the_other_way_round() {
 }
 
 #[test]
-fn at_the_end_it_says_how_much_there_was() {
+fn the_broker_prints_its_totals_at_the_end() {
     let mut broker = example("mqtt_broker");
     broker.env("REFUSED_FILTERS", "secret/# private");
     let broker = Server::start(broker, PATIENCE).expect("it starts");

@@ -76,7 +76,7 @@ fn expect(server: &mut TcpStream, expected: &str) {
 }
 
 #[test]
-fn commands_go_out_before_answers_come_in_and_answers_are_shown_in_order() {
+fn commands_are_pipelined_and_answers_are_shown_in_order() {
     let mut redis = Redis::start();
     let mut server = redis.accept();
     redis.type_in(&"g a\n".repeat(2 * PIPELINE_MAX));
@@ -97,7 +97,7 @@ fn commands_go_out_before_answers_come_in_and_answers_are_shown_in_order() {
 }
 
 #[test]
-fn answers_in_any_pieces_are_shown_whole() {
+fn answers_are_shown_whole_however_they_are_split() {
     let mut redis = Redis::start();
     let mut server = redis.accept();
     server.set_nodelay(true).expect("a TCP socket");
@@ -112,7 +112,7 @@ fn answers_in_any_pieces_are_shown_whole() {
 }
 
 #[test]
-fn a_connection_that_breaks_is_made_again_and_what_was_under_way_is_shown_as_lost() {
+fn a_broken_connection_is_reopened_and_commands_in_flight_are_lost() {
     let mut redis = Redis::start();
     let mut server = redis.accept();
     redis.type_in("g a\ng b\n");
@@ -130,7 +130,7 @@ fn a_connection_that_breaks_is_made_again_and_what_was_under_way_is_shown_as_los
 }
 
 #[test]
-fn a_server_that_speaks_something_else_is_left_and_asked_again() {
+fn a_server_of_another_protocol_is_disconnected_and_retried() {
     let mut redis = Redis::start();
     let mut server = redis.accept();
     redis.type_in("g a\n");

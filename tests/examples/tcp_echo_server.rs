@@ -25,7 +25,7 @@ fn echoed(socket: &mut TcpStream, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn it_says_what_to_try() {
+fn the_server_prints_what_to_try() {
     let server = start_example("tcp_echo_server");
     let line = server.next_line(PATIENCE).unwrap_or_default();
     assert!(
@@ -35,7 +35,7 @@ fn it_says_what_to_try() {
 }
 
 #[test]
-fn what_is_sent_comes_back() {
+fn sent_bytes_are_echoed() {
     let server = start_example("tcp_echo_server");
     for len in [1, 4095, 4096, 4097, 100_000, 3_000_000] {
         let (mut socket, bytes) = (connect(server.address()), pattern(len));
@@ -45,7 +45,7 @@ fn what_is_sent_comes_back() {
 }
 
 #[test]
-fn what_came_before_the_end_of_the_stream_comes_back_and_then_the_end() {
+fn bytes_before_the_end_of_the_stream_are_echoed_and_then_the_end() {
     let server = start_example("tcp_echo_server");
     for len in [0, 1, 4096, 20_000] {
         let (mut socket, bytes, mut received) =
@@ -58,7 +58,7 @@ fn what_came_before_the_end_of_the_stream_comes_back_and_then_the_end() {
 }
 
 #[test]
-fn a_peer_that_does_not_read_gets_everything_when_it_does() {
+fn a_slow_reader_gets_everything_once_it_reads() {
     let server = start_example("tcp_echo_server");
     let mut socket = connect(server.address());
     let chunk = pattern(251 * 64);
@@ -80,7 +80,7 @@ fn a_peer_that_does_not_read_gets_everything_when_it_does() {
 }
 
 #[test]
-fn a_hundred_peers_do_not_mix() {
+fn a_hundred_peers_each_get_their_own_bytes() {
     let server = start_example("tcp_echo_server");
     let mut sockets: Vec<TcpStream> = (0..100).map(|_| connect(server.address())).collect();
     for (number, socket) in sockets.iter_mut().enumerate() {
@@ -94,7 +94,7 @@ fn a_hundred_peers_do_not_mix() {
 }
 
 #[test]
-fn sigterm_drains_and_says_how_much_it_was() {
+fn sigterm_drains_and_prints_the_totals() {
     let server = start_example("tcp_echo_server");
     let mut socket = connect(server.address());
     assert_eq!(echoed(&mut socket, b"hello"), b"hello");
@@ -118,7 +118,7 @@ fn sigint_drains_too() {
 }
 
 #[test]
-fn a_peer_that_resets_its_connection_is_nothing_to_complain_of() {
+fn a_reset_by_the_peer_prints_no_complaint() {
     let (mut complaints, writer) = pipe().expect("a descriptor is left");
     let mut command = example("tcp_echo_server");
     command.stderr(writer);

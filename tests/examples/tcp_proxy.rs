@@ -75,7 +75,7 @@ fn assert_carries(from: &mut TcpStream, to: &mut TcpStream, bytes: &[u8]) {
 }
 
 #[test]
-fn it_says_where_it_listens_and_what_to_try() {
+fn the_proxy_prints_where_it_listens_and_what_to_try() {
     let Proxied { proxy, upstream } = Proxied::start();
     let (here, there) = (proxy.address(), upstream.local_addr().expect("it is bound"));
     assert_eq!(proxy.next_line(PATIENCE), Some(format!("passing on to {there}")));
@@ -85,7 +85,7 @@ fn it_says_where_it_listens_and_what_to_try() {
 }
 
 #[test]
-fn small_pieces_go_to_and_fro() {
+fn small_pieces_pass_in_both_directions() {
     let proxied = Proxied::start();
     let (mut client, mut upstream) = proxied.connect();
     for number in 0..100_u8 {
@@ -100,7 +100,7 @@ fn small_pieces_go_to_and_fro() {
 }
 
 #[test]
-fn an_end_is_passed_on_and_the_other_direction_stays_open() {
+fn an_end_is_forwarded_and_the_other_direction_stays_open() {
     let proxied = Proxied::start();
     for len in [0, 1, 16 * 1024, 1_000_000] {
         let (mut client, mut upstream) = proxied.connect();
@@ -113,7 +113,7 @@ fn an_end_is_passed_on_and_the_other_direction_stays_open() {
 }
 
 #[test]
-fn both_directions_at_once_do_not_mix() {
+fn simultaneous_directions_do_not_mix() {
     let proxied = Proxied::start();
     let (up, down) = (pattern(0, 8 << 20), pattern(100, 8 << 20));
     let (client, upstream) = proxied.connect();
@@ -133,7 +133,7 @@ fn both_directions_at_once_do_not_mix() {
 }
 
 #[test]
-fn a_side_that_does_not_read_stops_the_other_and_fills_no_memory() {
+fn a_side_that_does_not_read_stops_the_other_without_filling_memory() {
     const LEN: usize = 128 << 20;
     /// What the buffers of the system may take, on both of the proxy's sides, and much more.
     const TAKEN_MAX: usize = 64 << 20;
@@ -175,7 +175,7 @@ fn a_side_that_does_not_read_stops_the_other_and_fills_no_memory() {
 }
 
 #[test]
-fn a_client_hears_of_an_upstream_that_refuses_and_the_next_is_tried_anew() {
+fn a_refused_upstream_ends_the_client_and_the_next_client_is_tried_anew() {
     // The port of a socket that is connected elsewhere: it is taken, and nobody listens there.
     let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let taken = connect(elsewhere.local_addr().expect("it is bound"));
@@ -188,7 +188,7 @@ fn a_client_hears_of_an_upstream_that_refuses_and_the_next_is_tried_anew() {
 }
 
 #[test]
-fn a_reset_of_one_side_is_one_of_the_other() {
+fn a_reset_of_one_side_resets_the_other() {
     let proxied = Proxied::start();
     let gone = |result: std::io::Result<usize>| {
         assert_eq!(result.map_err(|error| error.kind()), Err(ErrorKind::ConnectionReset));
@@ -212,7 +212,7 @@ fn a_reset_of_one_side_is_one_of_the_other() {
 /// One proxy puts TLS on, another takes it off: in between are handshakes, records and the ends of
 /// both sides by `close_notify`.
 #[test]
-fn tls_is_put_on_and_taken_off_and_nobody_sees_that_it_was_there() {
+fn tls_is_added_and_removed_transparently() {
     let ours = Certificates::for_names(&["localhost"]);
     let upstream = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = upstream.local_addr().expect("it is bound").to_string();
@@ -249,7 +249,7 @@ fn binary(client: &TcpStream) -> Vec<u8> {
 }
 
 #[test]
-fn the_upstream_is_told_who_the_client_is_before_all_else() {
+fn the_proxy_header_names_the_client_before_any_other_byte() {
     for header in ["send-proxy", "send-proxy-v2"] {
         let upstream = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = upstream.local_addr().expect("it is bound").to_string();
@@ -282,7 +282,7 @@ fn the_upstream_is_told_who_the_client_is_before_all_else() {
 /// The one who takes TLS off has a listener that knows no header, so it is looked for here: it
 /// comes before the first record.
 #[test]
-fn the_header_comes_before_tls() {
+fn the_proxy_header_precedes_tls() {
     let ours = Certificates::for_names(&["localhost"]);
     let upstream = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let tls = format!("tls://localhost:{}", upstream.local_addr().expect("it is bound").port());

@@ -59,7 +59,7 @@ fn accept(listener: &TcpListener) -> TcpStream {
 }
 
 #[test]
-fn what_is_piped_in_is_sent_and_then_its_end_and_the_answer_is_shown() {
+fn piped_input_and_its_end_are_sent_and_the_answer_is_shown() {
     let (listener, address) = listen();
     let mut telnet = Telnet::start(address);
     let mut server = accept(&listener);
@@ -75,7 +75,7 @@ fn what_is_piped_in_is_sent_and_then_its_end_and_the_answer_is_shown() {
 }
 
 #[test]
-fn an_input_that_is_empty_is_an_end_at_once() {
+fn an_empty_input_ends_the_stream_immediately() {
     let (listener, address) = listen();
     let mut telnet = Telnet::start(address);
     telnet.end_input();
@@ -86,7 +86,7 @@ fn an_input_that_is_empty_is_an_end_at_once() {
 }
 
 #[test]
-fn it_ends_when_the_server_does_with_its_input_still_open() {
+fn the_client_ends_with_the_server_while_its_input_is_open() {
     let (listener, address) = listen();
     let mut telnet = Telnet::start(address);
     let mut server = accept(&listener);
@@ -99,7 +99,7 @@ fn it_ends_when_the_server_does_with_its_input_still_open() {
 }
 
 #[test]
-fn much_input_is_sent_whole_however_late_it_is_read() {
+fn a_large_input_is_sent_whole_however_late_it_is_read() {
     let (listener, address) = listen();
     let mut telnet = Telnet::start(address);
     let mut server = accept(&listener);
@@ -132,7 +132,7 @@ fn failure(output: Output, address: SocketAddr) -> String {
 }
 
 #[test]
-fn a_connection_that_is_refused_is_an_error() {
+fn a_refused_connection_is_an_error() {
     // The port of a socket that is connected elsewhere: it is taken, and nobody listens there.
     let (_listener, elsewhere) = listen();
     let holder = connect(elsewhere);
@@ -142,7 +142,7 @@ fn a_connection_that_is_refused_is_an_error() {
 }
 
 #[test]
-fn a_connection_that_breaks_is_an_error() {
+fn a_broken_connection_is_an_error() {
     let (listener, address) = listen();
     let mut telnet = Telnet::start(address);
     let server = accept(&listener);
@@ -158,7 +158,7 @@ fn a_connection_that_breaks_is_an_error() {
 }
 
 #[test]
-fn it_is_a_client_of_our_chat() {
+fn telnet_works_with_the_line_chat() {
     let chat = start_example("line_chat");
     let mut other = BufReader::new(connect(chat.address()));
     let mut hear = || {

@@ -35,7 +35,7 @@ fn both_protocols_are_served_by_one_loop_and_count_in_one_context() {
 }
 
 #[test]
-fn a_head_in_any_pieces_is_answered_once() {
+fn a_split_request_head_is_answered_once() {
     let server = start_example("two_protocols");
     let mut socket = connect(server.address());
     socket.set_nodelay(true).expect("a TCP socket");

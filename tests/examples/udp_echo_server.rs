@@ -22,7 +22,7 @@ fn echoed(socket: &UdpSocket, datagram: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn datagrams_come_back_whole_whatever_their_size() {
+fn datagrams_of_any_size_are_echoed_whole() {
     let server = start_example("udp_echo_server");
     let line = server.next_line(PATIENCE).unwrap_or_default();
     assert!(line.starts_with("try: nc -u"), "{line:?}");
@@ -35,7 +35,7 @@ fn datagrams_come_back_whole_whatever_their_size() {
 }
 
 #[test]
-fn each_peer_gets_its_own() {
+fn each_peer_gets_its_own_datagrams() {
     let server = start_example("udp_echo_server");
     let clients: Vec<UdpSocket> = (0..50).map(|_| client(&server)).collect();
     for (number, socket) in clients.iter().enumerate() {
@@ -49,7 +49,7 @@ fn each_peer_gets_its_own() {
 }
 
 #[test]
-fn a_peer_that_is_gone_does_not_matter() {
+fn a_closed_peer_does_not_affect_others() {
     let server = start_example("udp_echo_server");
     for _ in 0..10 {
         client(&server).send(b"and away").expect("loopback takes it");

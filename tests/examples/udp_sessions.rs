@@ -93,7 +93,7 @@ fn peers_see_each_other_move_and_leave() {
 }
 
 #[test]
-fn what_is_no_command_is_said_to_be_none_and_harms_nobody() {
+fn an_unknown_command_is_reported_and_harms_no_session() {
     let server = start_example("udp_sessions");
     let page = status_address(&server);
     let (peer, id) = Peer::playing(&server);
@@ -132,7 +132,7 @@ fn what_is_no_command_is_said_to_be_none_and_harms_nobody() {
 }
 
 #[test]
-fn a_server_that_is_told_to_end_says_so_to_its_peers_until_they_have_heard() {
+fn a_terminated_server_repeats_its_goodbye_until_acknowledged() {
     let server = start_example("udp_sessions");
     let ((quiet, _), (peer, _)) = (Peer::playing(&server), Peer::playing(&server));
     terminate(&server);

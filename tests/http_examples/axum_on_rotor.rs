@@ -15,7 +15,7 @@ fn start_with_files() -> Server {
 }
 
 #[test]
-fn a_list_is_kept_and_the_extractors_of_axum_refuse_what_they_refuse() {
+fn a_list_is_stored_and_the_extractors_of_axum_reject_bad_input() {
     let server = start("axum_on_rotor");
     let send = |start: &str, body: &Value| {
         let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -47,7 +47,7 @@ fn a_list_is_kept_and_the_extractors_of_axum_refuse_what_they_refuse() {
 }
 
 #[test]
-fn texts_are_bounded_one_by_one_and_together() {
+fn texts_are_bounded_individually_and_in_total() {
     let server = start("axum_on_rotor");
     let mut client = connect(&server);
     let mut send = |start: &str, text: &str, times: usize| {
@@ -78,7 +78,7 @@ fn texts_are_bounded_one_by_one_and_together() {
 }
 
 #[test]
-fn events_come_as_they_happen() {
+fn events_arrive_as_they_happen() {
     let server = start("axum_on_rotor");
     let mut client = connect(&server);
     client.write_all(b"GET /events HTTP/1.1\r\nHost: a\r\n\r\n").expect("it reads");
@@ -107,7 +107,7 @@ fn files_and_compression_are_those_of_tower_http() {
 }
 
 #[test]
-fn an_upload_is_counted_as_it_comes() {
+fn an_upload_is_counted_as_it_arrives() {
     let server = start("axum_on_rotor");
     let (head, body) = ask(&server, "POST /count", "", &"x".repeat(5 << 20));
     assert_eq!((&head[9..12], body.as_str()), ("200", "5242880\n"));

@@ -9,7 +9,7 @@ use rotor_test_kit::Directory;
 use crate::client::{ask, command, connect, read_until, start_command};
 
 #[test]
-fn while_one_request_waits_for_a_file_others_are_answered() {
+fn other_requests_are_answered_while_one_waits_for_a_file() {
     let directory = Directory::create();
     let pipe = directory.join("pipe");
     let made = Command::new("mkfifo").arg(&pipe).status().expect("the system has mkfifo");
@@ -38,7 +38,7 @@ fn while_one_request_waits_for_a_file_others_are_answered() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_said_to_be_so() {
+fn a_missing_file_is_not_found() {
     let mut server = command("blocking_route");
     server.arg("/nowhere/at/all");
     let server = start_command(server);

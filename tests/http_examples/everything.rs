@@ -99,7 +99,7 @@ fn a_page_is_fetched_by_the_name_of_its_host() {
 }
 
 #[test]
-fn what_is_passed_on_is_status_type_and_body() {
+fn status_content_type_and_body_are_forwarded() {
     let (server, _) = everything();
     let answer = b"HTTP/1.1 404 Not Here\r\nContent-Type: text/x-none\r\nContent-Length: 4\r\nSet-Cookie: a=b\r\n\r\nnone";
     let (allow, may) = channel();
@@ -123,7 +123,7 @@ fn what_is_passed_on_is_status_type_and_body() {
 }
 
 #[test]
-fn what_cannot_be_fetched_is_said_with_the_reason() {
+fn a_failed_fetch_is_answered_with_its_reason() {
     let (server, _) = everything();
     let closed = {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -183,7 +183,7 @@ fn what_cannot_be_fetched_is_said_with_the_reason() {
 }
 
 #[test]
-fn datagrams_are_counted_and_reported_and_bad_ones_harm_nobody() {
+fn datagrams_are_counted_and_reported_and_bad_ones_are_harmless() {
     let (server, statsd) = everything();
     report(statsd, b"page.hits:2|c\npage.hits:1|c|@0.5\nroom/temperature:20.5|g\n");
     report(statsd, &[0xff; 65_000]);
@@ -211,7 +211,7 @@ fn signal(server: &Server, name: &str) {
 
 /// More than one event may take, and no edge for the rest.
 #[test]
-fn datagrams_that_came_at_once_are_all_counted() {
+fn datagrams_of_one_burst_are_all_counted() {
     const DATAGRAMS: usize = 100;
     let (server, statsd) = everything();
     signal(&server, "-STOP");
@@ -223,7 +223,7 @@ fn datagrams_that_came_at_once_are_all_counted() {
 }
 
 #[test]
-fn a_thousand_names_are_kept_and_no_more() {
+fn a_thousand_names_are_stored_and_no_more() {
     let (server, statsd) = everything();
     // In datagrams of a size that the socket surely has room for.
     for block in 0..11 {
@@ -240,7 +240,7 @@ fn a_thousand_names_are_kept_and_no_more() {
 }
 
 #[test]
-fn a_page_under_way_is_still_passed_on_when_the_loop_is_to_end() {
+fn a_page_in_flight_is_still_forwarded_in_a_drain() {
     let (server, _) = everything();
     let (allow, may) = channel();
     let (pages, asked) = says(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate".to_vec(), may);

@@ -36,12 +36,12 @@ fn check(server: &Server) {
 }
 
 #[test]
-fn each_kind_of_call_is_answered_message_by_message_with_its_status_in_the_trailers() {
+fn each_kind_of_call_is_answered_with_its_status_in_the_trailers() {
     check(&start("grpc_greeter"));
 }
 
 #[test]
-fn calls_pass_a_proxy_of_http2_on_both_sides_with_their_trailers() {
+fn calls_pass_an_http2_proxy_with_their_trailers() {
     let greeter = start("grpc_greeter");
     let mut proxy = command("reverse_proxy");
     proxy.arg(format!("h2c://{}/", greeter.address()));

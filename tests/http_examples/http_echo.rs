@@ -55,7 +55,7 @@ fn the_page_has_validators_and_honours_conditions() {
 }
 
 #[test]
-fn what_is_sent_comes_back() {
+fn sent_bytes_are_echoed() {
     let server = start("http_echo");
     let long = "0123456789".repeat(50_000);
     assert_eq!(ask(&server, "POST /", "", "hello").1, "hello");
@@ -68,7 +68,7 @@ fn what_is_sent_comes_back() {
 }
 
 #[test]
-fn methods_that_do_not_go_are_answered_with_those_that_do() {
+fn an_unsupported_method_is_answered_with_the_allowed_ones() {
     let server = start("http_echo");
     let (head, _) = ask(&server, "DELETE /", "", "");
     assert_eq!((status(&head), field(&head, "Allow")), ("405", Some("GET, HEAD, POST, OPTIONS")));
@@ -102,7 +102,7 @@ fn a_framing_error_is_answered_before_any_200() {
 }
 
 #[test]
-fn heads_and_bodies_that_do_not_come_are_given_up_after_three_seconds() {
+fn missing_heads_and_bodies_time_out_after_three_seconds() {
     let server = start("http_echo");
     let halves =
         ["GET / HTTP/1.1\r\nHost", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n"];
@@ -120,7 +120,7 @@ fn heads_and_bodies_that_do_not_come_are_given_up_after_three_seconds() {
 }
 
 #[test]
-fn it_drains() {
+fn sigterm_drains_the_server() {
     let server = start("http_echo");
     let mut idle = connect(&server);
     idle.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("the server reads");

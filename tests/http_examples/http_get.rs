@@ -38,7 +38,7 @@ fn says(bytes: &'static [u8]) -> SocketAddr {
 }
 
 #[test]
-fn a_page_goes_to_standard_output_and_its_head_to_standard_error() {
+fn a_page_is_written_to_stdout_and_its_head_to_stderr() {
     let server = start("hello_world_server");
     let output = run("http_get", &[&format!("http://{}/", server.address())]);
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -50,7 +50,7 @@ fn a_page_goes_to_standard_output_and_its_head_to_standard_error() {
 /// `localhost` is in /etc/hosts, or known to be this machine; it may have an address on which
 /// nobody listens.
 #[test]
-fn a_host_is_found_by_its_name() {
+fn a_host_name_is_resolved() {
     let server = start("hello_world_server");
     let url = format!("http://LocalHost:{}/", server.address().port());
     let output = run("http_get", &[&url]);
@@ -59,7 +59,7 @@ fn a_host_is_found_by_its_name() {
 }
 
 #[test]
-fn a_large_body_goes_to_a_file_and_progress_is_shown() {
+fn a_large_body_is_written_to_a_file_with_progress() {
     const COUNT: u64 = 100 << 20;
     let server = start("streaming");
     let directory = Directory::create();
@@ -75,7 +75,7 @@ fn a_large_body_goes_to_a_file_and_progress_is_shown() {
 }
 
 #[test]
-fn a_file_keeps_what_it_has_until_there_is_an_answer() {
+fn a_file_is_unchanged_until_an_answer_arrives() {
     let directory = Directory::create();
     let file = directory.join("page");
     fs::write(&file, "the page of yesterday").expect("it is ours");
@@ -91,7 +91,7 @@ fn a_file_keeps_what_it_has_until_there_is_an_answer() {
 }
 
 #[test]
-fn what_goes_wrong_is_said_and_ends_with_a_code() {
+fn each_failure_is_reported_with_its_exit_code() {
     let closed = {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener.local_addr().expect("it is bound")
@@ -188,7 +188,7 @@ fn a_site_is_crawled_once_and_broken_links_are_shown() {
 }
 
 #[test]
-fn a_page_whose_path_begins_with_two_slashes_is_one_of_the_site() {
+fn a_path_that_begins_with_two_slashes_belongs_to_the_site() {
     let (address, _heads) = upstream(|client, head| {
         let page = match head.split(' ').nth(1) {
             Some("/") => "<a href=\"/.//b/c.html\">",

@@ -81,7 +81,7 @@ fn ask(client: &mut (impl Read + Write), target: &str) -> String {
 }
 
 #[test]
-fn it_answers_over_tls_and_says_what_was_agreed_on() {
+fn the_server_answers_over_tls_and_reports_the_negotiated_versions() {
     let https = Https::start();
     let mut client = https.connect();
     assert_eq!(ask(&mut client, "/"), "Hello, World!");
@@ -91,7 +91,7 @@ fn it_answers_over_tls_and_says_what_was_agreed_on() {
 }
 
 #[test]
-fn http_in_clear_is_told_to_come_back_with_https() {
+fn plaintext_http_is_told_to_use_https() {
     let https = Https::start();
     let answer = exchange(&https.server, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
@@ -99,7 +99,7 @@ fn http_in_clear_is_told_to_come_back_with_https() {
 }
 
 #[test]
-fn at_sighup_the_certificate_is_read_again_and_connections_stay() {
+fn sighup_reloads_the_certificate_and_keeps_connections() {
     let https = Https::start();
     let mut before = https.connect();
     assert_eq!(ask(&mut before, "/"), "Hello, World!");
@@ -127,7 +127,7 @@ fn at_sighup_the_certificate_is_read_again_and_connections_stay() {
 }
 
 #[test]
-fn by_itself_it_makes_a_certificate_and_drains_at_the_end() {
+fn the_server_generates_a_certificate_by_default_and_drains() {
     let server = start_command(command("https_server"));
     let status = server.terminate(PATIENCE).expect("it ends");
     assert!(status.success());

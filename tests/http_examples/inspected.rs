@@ -26,7 +26,7 @@ fn page_of(server: &Server) -> SocketAddr {
 }
 
 #[test]
-fn it_answers_and_says_what_it_has_counted() {
+fn the_server_answers_and_reports_its_counters() {
     let server = start("inspected");
     assert!(ask(&server, "GET /", "", "").0.starts_with("HTTP/1.1 200 "));
     assert!(ask(&server, "GET /nothing", "", "").0.starts_with("HTTP/1.1 404 "));
@@ -43,7 +43,7 @@ fn it_answers_and_says_what_it_has_counted() {
 }
 
 #[test]
-fn a_connection_that_waits_is_found_on_the_page_and_ended_by_it() {
+fn a_waiting_connection_is_listed_on_the_page_and_closed_from_it() {
     let server = start("inspected");
     let page = page_of(&server);
     assert!(look(page, "GET /", "").contains("<script src=\"/inspect.js\">"));

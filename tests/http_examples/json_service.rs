@@ -52,7 +52,7 @@ fn patient_upstream() -> (SocketAddr, Receiver<String>, Sender<()>) {
 }
 
 #[test]
-fn equal_questions_are_one_request_and_its_answer_is_kept() {
+fn equal_queries_share_one_request_and_its_answer_is_cached() {
     let (address, heads, go) = patient_upstream();
     let service = service_of(address);
     let targets = ["/weather?city=S%C3%A3o+Paulo", "/weather?city=S%c3%a3o%20Paulo"];
@@ -85,7 +85,7 @@ fn equal_questions_are_one_request_and_its_answer_is_kept() {
 }
 
 #[test]
-fn an_upstream_that_is_named_with_a_query_keeps_it() {
+fn an_upstream_url_keeps_its_query() {
     let (address, heads) = upstream(says(SUNNY));
     let mut service = command("json_service");
     service.arg(format!("http://{address}/now?key=k"));
@@ -96,7 +96,7 @@ fn an_upstream_that_is_named_with_a_query_keeps_it() {
 }
 
 #[test]
-fn an_upstream_that_fails_is_502_and_one_that_is_late_504() {
+fn a_failed_upstream_is_502_and_a_late_one_504() {
     let bad_gateway = error(502, "Bad Gateway");
     let get = "GET /weather?city=Ulm";
     let (status, page, _) = json_of(&service_of(nobody()), get, "");
@@ -124,7 +124,7 @@ fn an_upstream_that_fails_is_502_and_one_that_is_late_504() {
 }
 
 #[test]
-fn notes_are_kept_and_every_error_is_json() {
+fn notes_are_stored_and_every_error_is_json() {
     let service = service_of(nobody());
     let longest = format!("\"{}\"", "x".repeat((4 << 10) - 2));
     let (status, page, head) = json_of(&service, "POST /notes", &longest);
@@ -170,7 +170,7 @@ fn notes_are_kept_and_every_error_is_json() {
 }
 
 #[test]
-fn what_is_under_way_is_answered_in_a_drain() {
+fn requests_in_flight_are_answered_in_a_drain() {
     let (address, heads, go) = patient_upstream();
     let service = service_of(address);
     let mut idle = connect(&service);

@@ -9,7 +9,7 @@ use rotor_bench::server::find_address;
 use crate::client::{PATIENCE, ask, command, exchange, start};
 
 #[test]
-fn each_request_is_one_line_and_cannot_forge_another() {
+fn each_request_is_one_log_line_and_cannot_forge_another() {
     let server = start("metrics");
     ask(&server, "GET /", "", "");
     ask(&server, "GET /a?b'c\\d|", "", "");
@@ -34,7 +34,7 @@ fn each_request_is_one_line_and_cannot_forge_another() {
 }
 
 #[test]
-fn the_counters_can_be_had() {
+fn the_counters_are_exported() {
     let server = start("metrics");
     ask(&server, "GET /", "", "");
     exchange(&server, "nonsense\r\n\r\n");
@@ -54,7 +54,7 @@ fn the_counters_can_be_had() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_does_not_keep_the_program_from_ending() {
+fn an_unread_log_does_not_keep_the_program_from_ending() {
     /// Their lines are more than the pipe and the writer's buffer hold, and fewer than wait for the
     /// writer at most.
     const REQUESTS: usize = 5_000;

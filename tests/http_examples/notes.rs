@@ -13,7 +13,7 @@ fn send(server: &Server, start: &str, body: &str) -> (String, String) {
 }
 
 #[test]
-fn notes_are_added_shown_and_taken_away_and_what_is_none_is_refused() {
+fn notes_are_added_listed_and_removed_and_invalid_ones_refused() {
     let server = start("notes");
     let long = format!(r#"{{"text":"{}"}}"#, "x".repeat(5_000));
     let deep = "[".repeat(1_000);
@@ -47,7 +47,7 @@ fn notes_are_added_shown_and_taken_away_and_what_is_none_is_refused() {
 }
 
 #[test]
-fn a_list_is_no_longer_than_a_response_ought_to_be_whatever_is_asked_for() {
+fn the_length_of_a_list_is_bounded_whatever_the_query_asks() {
     let server = start("notes");
     for _ in 0..101 {
         assert_eq!(send(&server, "POST /notes", r#"{"text": "x"}"#).0, "201");

@@ -24,7 +24,7 @@ fn send(server: &Server, start: &str, body: &str) -> (String, Value, String) {
 }
 
 #[test]
-fn notes_are_kept_and_outlive_the_program() {
+fn notes_are_stored_and_survive_a_restart() {
     let directory = Directory::create();
     let server = start_in(&directory);
     assert_eq!(send(&server, "GET /notes", "").1, json!([]));
@@ -42,7 +42,7 @@ fn notes_are_kept_and_outlive_the_program() {
 }
 
 #[test]
-fn a_delay_and_files_stand_beside_the_notes() {
+fn delay_and_file_routes_work_beside_the_notes() {
     let directory = Directory::create();
     directory.file("page.html", "<p>a page\n");
     let server = start_in(&directory);
@@ -56,7 +56,7 @@ fn a_delay_and_files_stand_beside_the_notes() {
 }
 
 #[test]
-fn every_refusal_has_its_status_and_says_why_in_json() {
+fn every_refusal_has_its_status_and_a_json_reason() {
     let directory = Directory::create();
     let server = start_in(&directory);
     let deep = "[".repeat(1_000);

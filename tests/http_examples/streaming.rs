@@ -7,7 +7,7 @@ use crate::client::{PATIENCE, again, ask, connect, field, read_until, start};
 const GET_EVENTS: &[u8] = b"GET /events HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[test]
-fn a_large_body_comes_whole_while_memory_stays_small() {
+fn a_large_body_arrives_whole_while_memory_stays_small() {
     let server = start("streaming");
     let mut client = connect(&server);
     const COUNT: usize = 200 << 20;
@@ -35,7 +35,7 @@ fn a_large_body_comes_whole_while_memory_stays_small() {
 }
 
 #[test]
-fn a_client_that_stops_reading_holds_up_nobody() {
+fn a_client_that_stops_reading_delays_no_other() {
     let server = start("streaming");
     let mut stuck = connect(&server);
     stuck.write_all(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n").expect("the server reads");
@@ -45,7 +45,7 @@ fn a_client_that_stops_reading_holds_up_nobody() {
 }
 
 #[test]
-fn events_come_one_after_the_other_until_the_server_drains() {
+fn events_arrive_one_by_one_until_the_server_drains() {
     let server = start("streaming");
     let mut client = connect(&server);
     client.write_all(GET_EVENTS).expect("the server reads");
@@ -61,7 +61,7 @@ fn events_come_one_after_the_other_until_the_server_drains() {
 }
 
 #[test]
-fn what_is_not_there_is_said_to_be_so() {
+fn wrong_paths_methods_and_queries_are_refused() {
     let server = start("streaming");
     for (start, status) in
         [("GET /", "404"), ("POST /big", "405"), ("GET /big?x", "400"), ("HEAD /events", "200")]

@@ -47,7 +47,7 @@ fn https(address: SocketAddr) -> String {
 }
 
 #[test]
-fn a_page_is_got_over_tls_by_address_and_by_name() {
+fn a_page_is_fetched_over_tls_by_address_and_by_name() {
     let ours = Certificates::for_names(&["localhost", "127.0.0.1"]);
     let hello = start("hello_world_server");
     let proxy = terminates(&http(hello.address()), &ours);
@@ -60,7 +60,7 @@ fn a_page_is_got_over_tls_by_address_and_by_name() {
 }
 
 #[test]
-fn whom_a_client_does_not_accept_it_does_not_ask() {
+fn a_client_sends_no_request_to_an_untrusted_server() {
     let (ours, others) = (
         Certificates::for_names(&["127.0.0.1", "localhost.example.com"]),
         Certificates::for_names(&["127.0.0.1"]),
@@ -96,7 +96,7 @@ fn whom_a_client_does_not_accept_it_does_not_ask() {
 }
 
 #[test]
-fn a_proxy_asks_its_upstream_over_tls_and_says_which_way_it_was_asked() {
+fn a_proxy_uses_tls_to_its_upstream_and_forwards_the_scheme() {
     let (ours, others) =
         (Certificates::for_names(&["127.0.0.1"]), Certificates::for_names(&["127.0.0.1"]));
     let echo = start("http_echo");
@@ -208,7 +208,7 @@ fn reads_request(client: &mut StreamOwned<ServerConnection, TcpStream>) -> bool 
 }
 
 #[test]
-fn a_body_that_was_cut_is_not_taken_for_whole_in_any_framing() {
+fn a_truncated_body_is_an_error_in_any_framing() {
     let ours = Certificates::for_names(&["127.0.0.1"]);
     const CUT: Option<&str> = Some("bad body: the stream ended before the body did");
     const HEADLESS: Option<&str> = Some("the server closed the connection before its response");
@@ -241,7 +241,7 @@ fn a_body_that_was_cut_is_not_taken_for_whole_in_any_framing() {
 }
 
 #[test]
-fn what_an_idle_connection_that_was_cut_has_swallowed_is_asked_again_if_it_may_be() {
+fn a_request_lost_on_a_cut_idle_connection_is_retried_if_idempotent() {
     const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
     let ours = Certificates::for_names(&["127.0.0.1"]);
     for (second, body, expected) in [

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::client::{ask, field, start};
 
 #[test]
-fn a_list_is_kept() {
+fn a_todo_list_is_stored() {
     let server = start("todo_backend");
     let send = |start: &str, body: &Value| {
         let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -51,7 +51,7 @@ fn a_list_is_kept() {
 }
 
 #[test]
-fn all_titles_together_are_bounded_and_what_is_removed_makes_room() {
+fn the_total_of_titles_is_bounded_and_a_removal_makes_room() {
     let server = start("todo_backend");
     let send = |start: &str, title: &str| {
         let body = json!({ "title": title }).to_string();
@@ -80,7 +80,7 @@ fn all_titles_together_are_bounded_and_what_is_removed_makes_room() {
 }
 
 #[test]
-fn pages_of_other_origins_may_ask() {
+fn cross_origin_requests_are_allowed() {
     let server = start("todo_backend");
     let origin = "Origin: https://www.todobackend.com\r\n";
     for (start, fields, status) in [

@@ -6,7 +6,7 @@ use std::net::Shutdown;
 use crate::client::{ask, connect, read_until, start};
 
 #[test]
-fn after_the_upgrade_every_byte_comes_back() {
+fn every_byte_after_the_upgrade_is_echoed() {
     let server = start("upgrade_echo");
     let mut client = connect(&server);
     let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\nfirst ";
@@ -25,7 +25,7 @@ fn after_the_upgrade_every_byte_comes_back() {
 }
 
 #[test]
-fn without_it_the_client_is_told_what_to_ask_for() {
+fn a_request_without_the_upgrade_is_told_the_protocol() {
     let server = start("upgrade_echo");
     for fields in ["", "Upgrade: echo\r\n", "Connection: upgrade\r\nUpgrade: other\r\n"] {
         let (head, _) = ask(&server, "GET /", fields, "");

@@ -12,7 +12,7 @@ fn checksum(bytes: impl IntoIterator<Item = u8>) -> u64 {
 }
 
 #[test]
-fn every_octet_is_counted_once_however_it_is_framed() {
+fn every_byte_is_counted_once_whatever_the_framing() {
     let server = start("upload");
     assert_eq!(
         ask(&server, "POST /", "", "a").1,

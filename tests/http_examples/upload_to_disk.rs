@@ -43,7 +43,7 @@ fn names(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_is_uploaded_is_a_file_of_its_name_however_long_and_framed_it_is() {
+fn an_upload_of_any_length_and_framing_becomes_a_file_of_its_name() {
     let (place, server) = Place::start();
     let body: Vec<u8> = (0..3_000_000_u32).map(|at| (at * 7 % 251) as u8).collect();
     let mut client = connect(&server);
@@ -78,7 +78,7 @@ fn what_is_uploaded_is_a_file_of_its_name_however_long_and_framed_it_is() {
 }
 
 #[test]
-fn whoever_goes_away_leaves_nothing_and_others_are_served() {
+fn an_aborted_upload_leaves_no_file_and_others_are_served() {
     let (place, server) = Place::start();
     for sent in [0, 1_000, 1_000_000] {
         let mut client = connect(&server);
@@ -96,7 +96,7 @@ fn whoever_goes_away_leaves_nothing_and_others_are_served() {
 }
 
 #[test]
-fn what_is_no_name_or_no_upload_is_refused() {
+fn an_invalid_name_or_upload_is_refused() {
     let (place, server) = Place::start();
     for path in ["/", "/.hidden", "/a/b", "/..", "/%2e%2e", "/-rf", "/a%00b", "/a~"] {
         let (head, _) = ask(&server, &format!("PUT {path}"), "", "x");
@@ -109,7 +109,7 @@ fn what_is_no_name_or_no_upload_is_refused() {
 }
 
 #[test]
-fn what_would_overwrite_against_the_clients_word_is_refused() {
+fn an_overwrite_against_the_preconditions_is_refused() {
     let (place, server) = Place::start();
     let put = |fields: &str, body: &str| {
         let (head, _) = ask(&server, "PUT /name", fields, body);
@@ -129,7 +129,7 @@ fn what_would_overwrite_against_the_clients_word_is_refused() {
 }
 
 #[test]
-fn a_name_that_a_directory_has_is_a_conflict_and_the_directory_stays() {
+fn the_name_of_a_directory_is_a_conflict_and_the_directory_stays() {
     let (place, server) = Place::start();
     fs::create_dir(place.uploads().join("taken")).expect("it can be made");
     // In memory, and in a file.

@@ -141,7 +141,7 @@ fn the_kernels_client_is_served_through_a_packet_socket() {
 }
 
 #[test]
-fn a_device_that_goes_away_ends_the_loop_with_an_error_that_names_it() {
+fn a_removed_device_ends_the_loop_with_an_error_that_names_it() {
     let functions = "kind=tun; name=rotor0
         prepare_device() { :; }
         prepare_kernel() { ip address add 10.90.0.1/24 dev rotor0; ip link set rotor0 up; }

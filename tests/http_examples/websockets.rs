@@ -78,7 +78,7 @@ impl Socket {
 }
 
 #[test]
-fn the_echo_sends_back_what_it_gets_and_closes_in_order() {
+fn the_echo_returns_messages_and_closes_in_order() {
     let server = start("ws_echo");
     let mut socket = Socket::open(&server, "/any/path");
     socket.say("hello");
@@ -95,7 +95,7 @@ fn the_echo_sends_back_what_it_gets_and_closes_in_order() {
 }
 
 #[test]
-fn those_in_a_room_of_the_chat_hear_each_other_and_nobody_else() {
+fn a_message_reaches_the_members_of_its_room_only() {
     let server = start("ws_chat");
     let (head, page) = ask(&server, "GET /", "", "");
     assert!(head.contains("text/html") && page.contains("new WebSocket("), "{head}");
@@ -128,7 +128,7 @@ fn those_in_a_room_of_the_chat_hear_each_other_and_nobody_else() {
 }
 
 #[test]
-fn subscribers_of_the_ticker_hear_one_price_after_the_other() {
+fn subscribers_of_the_ticker_receive_each_price_in_turn() {
     let mut ticker = command("ws_ticker");
     ticker.arg("5");
     let server = start_command(ticker);
@@ -144,7 +144,7 @@ fn subscribers_of_the_ticker_hear_one_price_after_the_other() {
 }
 
 #[test]
-fn the_client_says_how_it_ended() {
+fn the_client_prints_how_the_connection_ended() {
     let server = start("ws_chat");
     let url = format!("http://{}/room/lobby", server.address());
     let output = command("ws_client").args([&url, "no name"]).output().expect("it runs");

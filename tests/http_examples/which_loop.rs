@@ -34,7 +34,7 @@ fn the_hello_server_answers_on_each_loop() {
 }
 
 #[test]
-fn a_loop_that_there_is_not_is_named_in_the_error() {
+fn an_unknown_loop_is_named_in_the_error() {
     let output = command("which_loop").env("ROTOR_BACKEND", "epoll").output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && text.contains("ROTOR_BACKEND is \"epoll\""), "{text}");

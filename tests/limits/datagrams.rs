@@ -27,7 +27,7 @@ fn udp_echo_server() -> (LoopInstance<UdpEcho<net::UdpSocket>>, SocketAddr) {
 }
 
 #[test]
-fn more_datagrams_than_one_event_may_take_are_dealt_with_in_the_next_turns() {
+fn datagrams_beyond_the_budget_of_one_event_are_handled_in_later_turns() {
     let (mut instance, address) = udp_echo_server();
     let client = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     client.set_read_timeout(Some(PATIENCE)).expect("not zero");
@@ -52,7 +52,7 @@ fn more_datagrams_than_one_event_may_take_are_dealt_with_in_the_next_turns() {
 }
 
 #[test]
-fn the_udp_echo_server_serves_unix_datagrams_unchanged() {
+fn the_udp_echo_server_serves_unix_datagram_sockets_unchanged() {
     let directory = Directory::create();
     let (path, client_path) = (directory.join("datagram"), directory.join("client"));
     let mut creator =

@@ -7,7 +7,7 @@ use rotor::Config;
 use crate::driving::{Client, come_to_rest, drive, echo_servers};
 
 #[test]
-fn a_peer_that_floods_leaves_the_others_their_turn() {
+fn a_flooding_peer_does_not_starve_the_others() {
     let (mut instance, addresses) = echo_servers(&Config::new(), 1);
     let (mut busy, stats) = (Client::connect(addresses[0]), instance.stats());
     drive(&mut instance, || stats.read().alive == 2);
@@ -22,7 +22,7 @@ fn a_peer_that_floods_leaves_the_others_their_turn() {
 }
 
 #[test]
-fn a_peer_that_does_not_read_costs_no_turns() {
+fn a_peer_that_does_not_read_causes_no_busy_turns() {
     let (mut instance, addresses) = echo_servers(&Config::new(), 1);
     let (mut greedy, sent) = (Client::connect(addresses[0]), Cell::new(0));
     loop {

@@ -7,7 +7,7 @@ use rotor::{Config, Exit};
 use crate::driving::{Client, come_to_rest, drive, echo_servers, take_answered};
 
 #[test]
-fn a_listener_stops_accepting_when_the_slab_is_full_and_goes_on_when_a_slot_frees() {
+fn a_listener_pauses_at_a_full_slab_and_resumes_when_a_slot_is_freed() {
     let (mut instance, addresses) = echo_servers(&Config::new().machines_max(3), 1);
     let mut waiting: Vec<Client> = (0..5).map(|_| Client::ask(addresses[0])).collect();
     drive(&mut instance, || waiting.iter().filter(|client| client.is_answered()).count() == 2);
@@ -39,7 +39,7 @@ fn a_listener_stops_accepting_when_the_slab_is_full_and_goes_on_when_a_slot_free
 }
 
 #[test]
-fn hundreds_of_clients_pass_through_one_slot_and_each_is_served() {
+fn hundreds_of_clients_are_served_one_by_one_through_a_single_slot() {
     const CLIENTS: usize = 300;
     let (mut instance, addresses) = echo_servers(&Config::new().machines_max(2), 1);
     let mut waiting: Vec<Client> = (0..CLIENTS).map(|_| Client::ask(addresses[0])).collect();
@@ -77,7 +77,7 @@ fn two_listeners_on_one_full_slab_take_turns() {
 }
 
 #[test]
-fn a_slot_that_frees_is_for_the_listener_that_waited_and_not_for_the_busy_one() {
+fn a_freed_slot_goes_to_the_waiting_listener_before_the_busy_one() {
     let (mut instance, addresses) = echo_servers(&Config::new().machines_max(3), 2);
     let [busy, quiet] = addresses[..] else { panic!("two were asked for") };
     let mut current = Client::ask(busy);
@@ -102,7 +102,7 @@ fn a_slot_that_frees_is_for_the_listener_that_waited_and_not_for_the_busy_one() 
 }
 
 #[test]
-fn a_connection_that_was_accepted_and_found_no_slot_is_kept_until_there_is_one() {
+fn an_accepted_connection_without_a_slot_is_retained_until_one_is_free() {
     // With one spawn an event, both listeners accept one more than they may make at once; then one
     // slot is left.
     let config = Config::new().machines_max(5).spawns_per_event(1);
@@ -119,7 +119,7 @@ fn a_connection_that_was_accepted_and_found_no_slot_is_kept_until_there_is_one()
 }
 
 #[test]
-fn a_drain_serves_what_was_accepted_and_ends() {
+fn a_drain_serves_accepted_connections_and_then_ends() {
     let config = Config::new().machines_max(5).spawns_per_event(1);
     let (mut instance, addresses) = echo_servers(&config, 2);
     let mut waiting: Vec<Client> =
@@ -134,7 +134,7 @@ fn a_drain_serves_what_was_accepted_and_ends() {
 }
 
 #[test]
-fn a_burst_larger_than_one_event_may_spawn_is_accepted_in_a_few_turns() {
+fn a_burst_beyond_the_spawn_budget_of_one_event_is_accepted_in_a_few_turns() {
     const CLIENTS: usize = 500;
     let (mut instance, addresses) = echo_servers(&Config::new().spawns_per_event(64), 1);
     let mut clients: Vec<Client> = (0..CLIENTS).map(|_| Client::ask(addresses[0])).collect();

@@ -64,7 +64,7 @@ fn wait_until(done: impl Fn() -> bool) {
 }
 
 #[test]
-fn one_full_loop_of_a_group_holds_up_no_other_and_drops_nobody() {
+fn a_full_loop_of_a_group_delays_no_other_loop_and_drops_no_client() {
     let (group, address, stats) = start();
     let (sender, answered) = mpsc::channel();
     let mut held = Vec::new();

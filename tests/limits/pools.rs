@@ -82,7 +82,7 @@ fn answer(mut client: TcpStream) -> String {
 }
 
 #[test]
-fn four_slow_queries_on_a_pool_of_their_own_do_not_make_a_file_wait() {
+fn four_slow_queries_on_their_own_pool_do_not_delay_a_file_job() {
     let gate = Arc::new(Gate::default());
     let queries = OffloadPool::new(4, 100);
     let listeners =

@@ -151,7 +151,7 @@ fn is_answered(client: &mut TcpStream) -> bool {
 }
 
 #[test]
-fn honest_clients_are_served_in_a_few_turns_however_many_others_only_connect() {
+fn honest_clients_are_served_in_a_few_turns_despite_many_silent_ones() {
     let mut slots = Test::new(Config::new().machines_max(1 + ROOM), AcceptConfig::new());
     slots.connect_silent(SILENT);
     slots.serves_the_honest("slots");

@@ -7,7 +7,7 @@ use rotor_test_kit::Directory;
 use crate::support::{curl, program, start_example, start_example_in, text, url};
 
 #[test]
-fn curl_uploads_what_is_larger_than_any_buffer() {
+fn curl_uploads_a_body_larger_than_any_buffer() {
     let Some(program) = program("curl") else { return };
     let server = start_example("upload");
     let directory = Directory::create();
@@ -26,7 +26,7 @@ fn curl_uploads_what_is_larger_than_any_buffer() {
 }
 
 #[test]
-fn curl_uploads_what_becomes_a_file() {
+fn an_upload_by_curl_becomes_a_file() {
     let Some(program) = program("curl") else { return };
     let place = Directory::create();
     let server = start_example_in("upload_to_disk", &place);
@@ -44,7 +44,7 @@ fn curl_uploads_what_becomes_a_file() {
 }
 
 #[test]
-fn curl_downloads_what_is_generated_while_it_reads() {
+fn curl_downloads_a_body_generated_on_the_fly() {
     let Some(program) = program("curl") else { return };
     let server = start_example("streaming");
     for (version, size) in [("--http1.1", "30000000"), ("--http1.0", "3000000")] {

@@ -104,7 +104,7 @@ fn python_serves_our_clients_in_both_versions() {
 }
 
 #[test]
-fn nginx_serves_our_clients_also_when_it_closes_after_each_second_request() {
+fn nginx_serves_our_clients_when_it_closes_after_two_requests() {
     let Some(nginx) = program("nginx") else { return };
     let site = Site::new();
     for requests in [2, 1000] {
@@ -156,7 +156,7 @@ fn nginx_serves_our_clients_over_tls_1_2_and_1_3() {
 }
 
 #[test]
-fn a_server_of_nginx_that_wants_a_certificate_says_so() {
+fn nginx_reports_a_missing_client_certificate() {
     let Some(nginx) = program("nginx") else { return };
     let ours = Certificates::for_names(&["localhost"]);
     let server = Nginx::start(
@@ -211,7 +211,7 @@ impl Drop for OpenSsl {
 }
 
 #[test]
-fn openssl_serves_our_client_and_the_end_of_its_body_is_believed() {
+fn openssl_serves_our_client_and_close_notify_ends_the_body() {
     let Some(openssl) = program("openssl") else { return };
     let site = Site::new();
     let ours = Certificates::for_names(&["localhost"]);

@@ -78,7 +78,7 @@ fn curl_gets_files_whole_and_in_parts() {
 }
 
 #[test]
-fn curl_resumes_a_file_that_is_partly_there() {
+fn curl_resumes_a_partial_file() {
     let Some(program) = program("curl") else { return };
     let site = Site::start();
     let (file, large) = (site.directory.join("half"), large());
@@ -88,7 +88,7 @@ fn curl_resumes_a_file_that_is_partly_there() {
 }
 
 #[test]
-fn curl_asks_on_conditions_and_for_heads() {
+fn curl_sends_conditional_and_head_requests() {
     let Some(program) = program("curl") else { return };
     let site = Site::start();
     let head =
@@ -111,7 +111,7 @@ fn curl_asks_on_conditions_and_for_heads() {
 }
 
 #[test]
-fn curl_is_led_to_index_pages_and_never_out_of_the_directory() {
+fn curl_is_redirected_to_index_pages_and_never_out_of_the_directory() {
     let Some(program) = program("curl") else { return };
     let site = Site::start();
     assert_eq!(site.curl(&program, "/inner", &["-L"]), b"<p>inner</p>");

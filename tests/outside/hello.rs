@@ -44,7 +44,7 @@ fn curl_gets_the_page() {
 }
 
 #[test]
-fn curl_keeps_its_connection_for_a_second_request() {
+fn curl_reuses_its_connection_for_a_second_request() {
     let Some(curl) = program("curl") else { return };
     for example in HELLO_SERVERS {
         let server = start_example(example);
@@ -111,7 +111,7 @@ fn check_wrk(example: &str, command: &mut Command) {
 }
 
 #[test]
-fn garbage_costs_its_own_connection_only() {
+fn garbage_ends_only_its_own_connection() {
     let lines_without_end = b"a: b\r\n".repeat(100_000);
     let garbage: [&[u8]; 8] = [
         b"",
@@ -154,7 +154,7 @@ fn send_to_the_end(address: SocketAddr, bytes: &[u8]) {
 }
 
 #[test]
-fn sigterm_drains_and_ends_well() {
+fn sigterm_drains_and_exits_with_success() {
     for example in HELLO_SERVERS {
         let server = start_example(example);
         // These connections stay open, and idle, until the server closes them.

@@ -61,7 +61,7 @@ fn decoded(decoder: &mut HpackDecoder, block: &[u8], what: &str) -> Pairs {
 
 /// Decodes each story of others, and what our encoder makes of the same fields.
 #[test]
-fn what_others_have_encoded_is_decoded_and_what_we_encode_as_well() {
+fn headers_encoded_by_others_and_by_us_are_decoded() {
     let Some(stories) = stories() else { return };
     let (mut blocks, mut of_others) = (0, 0);
     for story in &stories {

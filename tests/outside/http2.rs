@@ -42,7 +42,7 @@ fn curl_is_not_upgraded_from_http1() {
 }
 
 #[test]
-fn nghttp_gets_many_pages_at_once() {
+fn nghttp_gets_many_pages_concurrently() {
     let Some(nghttp) = program("nghttp") else { return };
     let server = start_example("http2_hello");
     let page = url(&server, "/");

@@ -88,7 +88,7 @@ fn nghttpd_serves_our_clients() {
 }
 
 #[test]
-fn nginx_serves_our_clients_also_when_it_goes_away_after_each_second_request() {
+fn nginx_serves_our_clients_when_it_sends_goaway_after_two_requests() {
     let Some(program) = program("nginx") else { return };
     let site = Site::new();
     for requests in [2, 1000] {
@@ -100,7 +100,7 @@ fn nginx_serves_our_clients_also_when_it_goes_away_after_each_second_request() {
 }
 
 #[test]
-fn nginx_serves_our_clients_over_tls_by_what_the_handshake_agrees_on() {
+fn nginx_serves_our_clients_over_tls_by_the_negotiated_protocol() {
     let Some(program) = program("nginx") else { return };
     let site = Site::new();
     let ours = Certificates::for_names(&["localhost", "127.0.0.1"]);
@@ -117,7 +117,7 @@ fn nginx_serves_our_clients_over_tls_by_what_the_handshake_agrees_on() {
 }
 
 #[test]
-fn the_proxy_passes_on_from_either_version_to_either() {
+fn the_proxy_forwards_from_either_version_to_either() {
     let Some(program) = program("nginx") else { return };
     let site = Site::new();
     let http2 = nginx(&program, &site, "", "");

@@ -55,7 +55,7 @@ asyncio.run(main())
 "#;
 
 #[test]
-fn curl_sends_bodies_and_gets_them_back() {
+fn bodies_sent_by_curl_are_echoed() {
     let Some(program) = program("curl") else { return };
     let server = start_example("http_echo");
     let url = url(&server, "/");

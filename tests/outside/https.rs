@@ -62,7 +62,7 @@ fn curl_trusts_the_certificate_and_gets_the_page_by_tls_1_2_and_1_3() {
 }
 
 #[test]
-fn openssl_comes_back_by_a_ticket_and_hears_the_end() {
+fn openssl_resumes_with_a_ticket_and_receives_close_notify() {
     let Some(openssl) = program("openssl") else { return };
     let https = Https::start();
     let address = https.server.address().to_string();
@@ -86,7 +86,7 @@ fn openssl_comes_back_by_a_ticket_and_hears_the_end() {
 }
 
 #[test]
-fn openssl_connects_again_and_again_and_none_of_its_connections_hangs() {
+fn openssl_reconnects_repeatedly_and_no_connection_hangs() {
     let Some(openssl) = program("openssl") else { return };
     let https = Https::start();
     let address = https.server.address().to_string();

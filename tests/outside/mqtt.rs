@@ -87,7 +87,7 @@ impl Drop for Subscriber {
 }
 
 #[test]
-fn messages_of_each_qos_come_by_their_filters() {
+fn messages_of_each_qos_arrive_by_their_filters() {
     let Some(clients) = Clients::find() else { return };
     let broker = start_example("mqtt_broker");
     for qos in ["0", "1", "2"] {
@@ -103,7 +103,7 @@ fn messages_of_each_qos_come_by_their_filters() {
 }
 
 #[test]
-fn five_thousand_at_qos_2_come_once_each_and_in_order() {
+fn five_thousand_qos_2_messages_arrive_once_each_and_in_order() {
     // Half of what the broker keeps for a client: what it is sent meanwhile and has no room for is
     // dropped, as its limits say, however late the hearer is.
     const BATCH: usize = 500;
@@ -121,7 +121,7 @@ fn five_thousand_at_qos_2_come_once_each_and_in_order() {
 }
 
 #[test]
-fn who_was_away_gets_what_came_meanwhile() {
+fn an_offline_subscriber_gets_queued_messages_on_reconnect() {
     let Some(clients) = Clients::find() else { return };
     let broker = start_example("mqtt_broker");
     let session = ["-c", "-i", "sleeper", "-q", "1", "-t", "news"];
@@ -148,7 +148,7 @@ fn the_will_of_a_client_that_is_killed_is_published_and_retained() {
 }
 
 #[test]
-fn with_tls_it_is_the_same_broker() {
+fn the_broker_works_the_same_over_tls() {
     let Some(clients) = Clients::find() else { return };
     let certificates = Certificates::for_names(&["127.0.0.1"]);
     let broker = certificates.shown_by(example("mqtt_broker"));
@@ -164,7 +164,7 @@ fn with_tls_it_is_the_same_broker() {
 }
 
 #[test]
-fn another_version_is_told_so() {
+fn an_unsupported_protocol_version_is_refused() {
     let Some(clients) = Clients::find() else { return };
     let broker = start_example("mqtt_broker");
     for version in ["mqttv31", "mqttv5"] {

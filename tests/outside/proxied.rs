@@ -75,7 +75,7 @@ impl Drop for Served {
 }
 
 #[test]
-fn curl_s_header_says_who_the_peer_is() {
+fn the_proxy_header_of_curl_names_the_peer() {
     let Some(curl_program) = program("curl") else { return };
     let served = Served::start();
     let url = format!("http://{}/", served.address);
@@ -106,7 +106,7 @@ impl Drop for Haproxy {
 }
 
 #[test]
-fn haproxy_s_headers_of_both_versions_say_who_the_peer_is_and_its_checks_are_its_own() {
+fn proxy_headers_of_haproxy_name_the_peer_and_health_checks_do_not() {
     let (Some(haproxy), Some(curl_program)) = (program("haproxy"), program("curl")) else { return };
     for send in ["send-proxy", "send-proxy-v2", "send-proxy-v2 proxy-v2-options crc32c,unique-id"] {
         let served = Served::start();

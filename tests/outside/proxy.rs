@@ -3,7 +3,7 @@ use crate::nginx::Nginx;
 use crate::support::{curl, program, start_example, text};
 
 #[test]
-fn nginx_passes_requests_on_and_keeps_its_connections() {
+fn nginx_forwards_requests_and_reuses_its_connections() {
     let (Some(nginx), Some(program)) = (program("nginx"), program("curl")) else { return };
     let server = start_example("http_echo");
     let front = Nginx::start(

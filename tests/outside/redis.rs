@@ -71,7 +71,7 @@ fn free_port() -> SocketAddr {
 }
 
 #[test]
-fn redis_understands_our_client_and_our_client_its_answers() {
+fn redis_and_our_client_understand_each_other() {
     let Some(program) = program("redis-server") else { return };
     let redis = Redis::start(&program);
     let commands = "PING\nSET greeting hello\nGET greeting\nGET nothing\nINCRBY number 42\nDECRBY number 50\n\
@@ -112,7 +112,7 @@ fn a_string_of_a_megabyte_is_shown_whole() {
 }
 
 #[test]
-fn when_redis_closes_the_connection_it_is_made_again() {
+fn a_connection_closed_by_redis_is_reopened() {
     let Some(program) = program("redis-server") else { return };
     let redis = Redis::start(&program);
     let mut command = example("redis_client");

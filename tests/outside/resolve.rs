@@ -86,7 +86,7 @@ impl Drop for Dnsmasq {
 }
 
 #[test]
-fn a_real_server_answers_every_kind() {
+fn a_real_server_answers_every_record_type() {
     let Some(server) = Dnsmasq::start() else { return };
     let cases: [(&[&str], &str); 9] = [
         (&["www.example", "a"], "192.0.2.1\n"),
@@ -106,14 +106,14 @@ fn a_real_server_answers_every_kind() {
 }
 
 #[test]
-fn what_does_not_fit_into_a_datagram_comes_over_tcp() {
+fn an_answer_too_long_for_a_datagram_comes_over_tcp() {
     let Some(server) = Dnsmasq::start() else { return };
     let output = run(&mut server.resolve(&["long.example", "txt"]));
     assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 8);
 }
 
 #[test]
-fn what_is_not_there_is_said_to_be_so() {
+fn a_nonexistent_name_is_reported() {
     let Some(server) = Dnsmasq::start() else { return };
     for (arguments, expected) in [
         (["none.example", "a"], "the name none.example does not exist"),

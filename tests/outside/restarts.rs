@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::support::{example, program, run};
 
 #[test]
-fn no_request_fails_when_a_server_is_started_anew() {
+fn no_request_fails_when_a_server_is_restarted() {
     let Some(python) = program("python3") else { return };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("long/restarts");
     let server = example("threaded_hello_world");
@@ -17,7 +17,7 @@ fn no_request_fails_when_a_server_is_started_anew() {
 }
 
 #[test]
-fn no_request_fails_when_servers_behind_haproxy_are_restarted_one_after_the_other() {
+fn no_request_fails_in_a_rolling_restart_behind_haproxy() {
     let (Some(python), Some(_)) = (program("python3"), program("haproxy")) else { return };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("long/rolling");
     let server = example("threaded_hello_world");

@@ -102,6 +102,6 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
 }
 
 #[test]
-fn async_handlers_answer_in_virtual_time_and_leave_nothing() {
+fn async_handlers_answer_in_virtual_time_and_leak_nothing() {
     stage::check(scenario);
 }

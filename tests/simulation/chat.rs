@@ -94,12 +94,12 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
 }
 
 #[test]
-fn whoever_is_there_hears_each_line_once_and_in_order() {
+fn each_present_client_receives_each_line_once_and_in_order() {
     stage::check(scenario);
 }
 
 #[test]
-fn a_line_that_is_missing_or_out_of_order_or_torn_is_seen() {
+fn a_missing_misordered_or_torn_line_is_detected() {
     assert!(look_at(b"* you are 2\n* 1 left\n3: 7.4\n3: 7.5\n4: 8.0\n4: that is all\n").is_ok());
     for wrong in [
         "3: 7.4\n3: 7.6\n",

@@ -155,7 +155,7 @@ fn long_ways() -> Network {
 }
 
 #[test]
-fn whoever_has_an_address_that_answers_is_connected_whatever_becomes_of_the_others() {
+fn a_caller_with_one_working_address_connects_whatever_the_others_do() {
     Check::new().seeds(40).calm().run(|sim| {
         sim.set_network(long_ways());
         let server = lines::serve(sim, "server")?;
@@ -172,7 +172,7 @@ fn whoever_has_an_address_that_answers_is_connected_whatever_becomes_of_the_othe
 }
 
 #[test]
-fn each_attempt_that_fails_does_so_for_a_reason_and_none_fails_once_the_network_heals() {
+fn each_failed_attempt_has_a_cause_and_none_follows_the_healing() {
     Check::new().seeds(stage::SEEDS).must_strike([Fault::SpuriousEdge, Fault::ConnectRefused]).run(
         |sim| {
             if sim.random_u64().is_multiple_of(2) {
@@ -211,7 +211,7 @@ fn each_attempt_that_fails_does_so_for_a_reason_and_none_fails_once_the_network_
 }
 
 #[test]
-fn the_trace_says_why_there_is_no_connection_also_of_those_by_name() {
+fn the_trace_gives_the_reason_of_each_failed_connect_also_by_name() {
     Check::new().seeds(1).calm().run(|sim| {
         sim.keep_trace();
         let callers = calling(sim, &[NOWHERE.to_owned()])?;

@@ -117,12 +117,12 @@ fn scenario(sim: &mut Sim) -> Result<Answers, BoxError> {
 }
 
 #[test]
-fn every_question_is_answered_in_the_end() {
+fn every_query_is_answered_in_the_end() {
     stage::check(|sim| scenario(sim).map(drop));
 }
 
 #[test]
-fn lost_datagrams_are_asked_again_and_doubled_ones_come_twice() {
+fn lost_datagrams_are_retried_and_duplicates_arrive_twice() {
     Check::new().seeds(3).calm().run(|sim| {
         sim.set_faults(Faults::none().set(Fault::DatagramLost, 0.3));
         let lossy = scenario(sim)?;

@@ -151,7 +151,7 @@ fn scenario<M>(
 }
 
 #[test]
-fn a_line_that_had_arrived_before_a_drain_comes_back() {
+fn a_line_that_arrived_before_a_drain_is_echoed() {
     Check::new().seeds(60).run(|sim| {
         let exchange = |number, request| Exchange {
             request: format!("client {number}, line {request}\n").into_bytes(),
@@ -172,7 +172,7 @@ fn a_line_that_had_arrived_before_a_drain_comes_back() {
 }
 
 #[test]
-fn a_request_that_had_arrived_before_a_drain_is_answered() {
+fn a_request_that_arrived_before_a_drain_is_answered() {
     Check::new().seeds(60).run(|sim| {
         let exchange = |number, request| Exchange {
             request: format!(

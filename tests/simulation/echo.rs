@@ -49,6 +49,6 @@ pub(crate) fn scenario<G: Ground>(sim: &mut Sim) -> Result<(), BoxError> {
 }
 
 #[test]
-fn every_byte_comes_back_once_the_network_heals() {
+fn every_byte_is_echoed_once_the_network_heals() {
     stage::check(scenario::<Bytes>);
 }

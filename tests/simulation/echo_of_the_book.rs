@@ -116,7 +116,7 @@ fn an_interrupted_receive_loses_nothing() {
 
 /// What is tested above is what readers of the book copy, and those of the core's front page.
 #[test]
-fn the_machine_tested_here_is_the_one_of_the_documents() {
+fn the_machine_tested_here_is_that_of_the_documents() {
     let receiving = include_str!("echo_of_the_book.rs");
     let begin = receiving.find("impl<S: DatagramSocket> Machine for Echo<S>").expect("it is above");
     let end = begin + receiving[begin..].find("\n}\n").expect("it ends");

@@ -222,7 +222,7 @@ fn echo<N: Addressed>(rig: &mut impl Rig<Echoing<N>>) -> Result<Vec<Transcript>,
 }
 
 #[test]
-fn echoes_are_equal() -> Result<(), BoxError> {
+fn echoes_are_equal_on_every_loop() -> Result<(), BoxError> {
     let kernel = echo::<Inet>(&mut on_kernel()?)?;
     assert_equal(&kernel, &echo::<SimNet>(&mut on_simulation()?)?);
     assert_equal(&kernel, &echo::<SmoltcpInet>(&mut on_smoltcp()?)?);
@@ -261,7 +261,7 @@ fn lines<N: Addressed>(
 }
 
 #[test]
-fn lines_are_equal() -> Result<(), BoxError> {
+fn lines_are_equal_on_every_loop() -> Result<(), BoxError> {
     let kernel = lines::<Inet>(&mut on_kernel()?, false)?;
     assert_equal(&kernel, &lines::<SimNet>(&mut on_simulation()?, false)?);
     assert_equal(&kernel, &lines::<SmoltcpInet>(&mut on_smoltcp()?, false)?);
@@ -272,7 +272,7 @@ fn lines_are_equal() -> Result<(), BoxError> {
 }
 
 #[test]
-fn lines_through_the_proxy_are_equal() -> Result<(), BoxError> {
+fn lines_through_the_proxy_are_equal_on_every_loop() -> Result<(), BoxError> {
     let kernel = lines::<Inet>(&mut on_kernel()?, true)?;
     assert_equal(&kernel, &lines::<SimNet>(&mut on_simulation()?, true)?);
     assert_equal(&kernel, &lines::<SmoltcpInet>(&mut on_smoltcp()?, true)?);
@@ -312,7 +312,7 @@ fn chat<N: Addressed>(rig: &mut impl Rig<Chatting<N>>) -> Result<Vec<Transcript>
 }
 
 #[test]
-fn chats_are_equal() -> Result<(), BoxError> {
+fn chats_are_equal_on_every_loop() -> Result<(), BoxError> {
     let kernel = chat::<Inet>(&mut on_kernel()?)?;
     assert_equal(&kernel, &chat::<SimNet>(&mut on_simulation()?)?);
     assert_equal(&kernel, &chat::<SmoltcpInet>(&mut on_smoltcp()?)?);
@@ -352,7 +352,7 @@ fn without_dates(received: &[u8]) -> Result<Vec<u8>, BoxError> {
 }
 
 #[test]
-fn greetings_are_equal() -> Result<(), BoxError> {
+fn http_answers_are_equal_on_every_loop() -> Result<(), BoxError> {
     let kernel = greet::<Inet>(&mut on_kernel()?)?;
     assert_equal(&kernel, &greet::<SimNet>(&mut on_simulation()?)?);
     assert_equal(&kernel, &greet::<SmoltcpInet>(&mut on_smoltcp()?)?);

@@ -160,12 +160,12 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
 }
 
 #[test]
-fn every_page_is_had_in_the_end_and_the_loop_comes_to_its_end() {
+fn every_page_is_fetched_in_the_end_and_the_loop_ends() {
     stage::check(scenario);
 }
 
 #[test]
-fn when_all_is_well_everything_is_fetched_and_counted_once() {
+fn every_page_is_fetched_and_counted_once_in_a_calm_network() {
     Check::new().seeds(3).calm().run(|sim| {
         let pages = serving(sim, &Ledger::default())?;
         let application = application(sim, pages, ENOUGH)?;
@@ -190,7 +190,7 @@ fn when_all_is_well_everything_is_fetched_and_counted_once() {
 
 /// One connection of a client has the last slot: there is none for a connection to the pages.
 #[test]
-fn where_there_is_no_slot_for_a_connection_a_request_waits_for_one_until_its_deadline() {
+fn a_request_waits_for_a_connection_slot_until_its_deadline() {
     Check::new().seeds(3).calm().run(|sim| {
         let pages = serving(sim, &Ledger::default())?;
         let application = application(sim, pages, PARTS + 1)?;

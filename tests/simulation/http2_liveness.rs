@@ -180,7 +180,7 @@ fn narrow() -> Network {
 }
 
 #[test]
-fn a_server_on_a_narrow_path_is_there_while_it_takes_what_it_is_sent() -> Result<(), BoxError> {
+fn a_server_behind_a_narrow_path_stays_alive_during_an_upload() -> Result<(), BoxError> {
     let takes = Duration::from_secs(LENGTH as u64 / BANDWIDTH);
     let came = upload(narrow(), None, takes * 2)?;
     let (time, answer) = came.ok_or("nothing has come of it")?;
@@ -190,7 +190,7 @@ fn a_server_on_a_narrow_path_is_there_while_it_takes_what_it_is_sent() -> Result
 }
 
 #[test]
-fn a_server_that_is_gone_is_found_out_also_behind_an_upload() -> Result<(), BoxError> {
+fn a_dead_server_is_detected_even_during_an_upload() -> Result<(), BoxError> {
     let gone = Duration::from_secs(40);
     let came = upload(narrow(), Some(gone), Duration::from_secs(100))?;
     let (time, error) = came.ok_or("nothing has come of it")?;

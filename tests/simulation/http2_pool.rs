@@ -137,7 +137,7 @@ fn over_tls(sim: &mut Sim) -> Result<(), BoxError> {
 }
 
 #[test]
-fn each_request_has_one_outcome_its_own_and_both_ledgers_agree() {
+fn each_request_has_one_outcome_of_its_own_and_both_ledgers_agree() {
     stage::check(plain);
 }
 
@@ -147,6 +147,6 @@ fn each_run_is_a_function_of_its_seed() {
 }
 
 #[test]
-fn over_tls_it_is_the_same() {
+fn each_request_over_tls_has_one_outcome_of_its_own() {
     Check::new().seeds(20).twice().run(over_tls);
 }

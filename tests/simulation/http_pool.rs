@@ -446,6 +446,6 @@ pub(crate) fn scenario<G: Ground>(sim: &mut Sim) -> Result<(), BoxError> {
 }
 
 #[test]
-fn each_request_has_one_outcome_its_own_before_its_deadline_and_no_post_is_served_twice() {
+fn each_request_has_one_outcome_of_its_own_in_time_and_no_post_runs_twice() {
     stage::check(scenario::<Bytes>);
 }

@@ -146,7 +146,7 @@ pub(crate) fn serve(sim: &mut Sim, name: &str) -> Result<Host<Watched<Server>>, 
 
 /// And each fault that concerns streams strikes while somebody waits for a line.
 #[test]
-fn every_line_comes_back_once_the_network_heals() {
+fn every_line_is_echoed_once_the_network_heals() {
     let faults = stage::faults(|family| {
         !matches!(family, Family::Datagram | Family::Offload | Family::Packet | Family::MiddleBox)
     });

@@ -74,7 +74,7 @@ fn script(number: u8, attempts: u32) -> Script {
 
 /// With nobody who starts the listener again.
 #[test]
-fn a_panic_costs_a_connection_and_never_the_listener() {
+fn a_panic_ends_a_connection_and_never_the_listener() {
     let panics = stage::faults(|family| family == Family::Panic);
     Check::new().seeds(stage::SEEDS).must_strike(panics).run(|sim| {
         sim.set_faults(Faults::none().set(Fault::HandlerPanics, 0.05));
@@ -108,7 +108,7 @@ fn every_client_is_served_once_the_network_heals() {
 }
 
 #[test]
-fn the_trace_says_which_deadline_has_passed() {
+fn the_trace_names_the_deadline_that_has_passed() {
     Check::new().seeds(1).calm().run(|sim| {
         sim.set_network(Network::new().window(64));
         sim.keep_trace();

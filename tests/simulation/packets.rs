@@ -26,7 +26,7 @@ fn check(scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
 }
 
 #[test]
-fn every_byte_comes_back_once_the_network_heals() {
+fn every_byte_is_echoed_once_the_network_heals() {
     check(echo::scenario::<Packets>);
 }
 
@@ -36,16 +36,16 @@ fn each_request_gets_its_own_answer_or_its_connection_ends() {
 }
 
 #[test]
-fn each_request_has_one_outcome_its_own_before_its_deadline_and_no_post_is_served_twice() {
+fn each_request_has_one_outcome_of_its_own_in_time_and_no_post_runs_twice() {
     check(http_pool::scenario::<Packets>);
 }
 
 #[test]
-fn each_lookup_has_one_outcome_its_own_before_its_time_is_over() {
+fn each_lookup_has_one_outcome_of_its_own_before_its_deadline() {
     check(resolver::scenario::<Packets>);
 }
 
 #[test]
-fn messages_come_back_whole_in_order_and_at_most_once() {
+fn messages_are_echoed_whole_in_order_and_at_most_once() {
     check(|sim| websocket::converse::<Packets>(sim, false));
 }

@@ -46,6 +46,6 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
 }
 
 #[test]
-fn each_request_behind_a_header_has_one_outcome_and_no_header_is_taken_for_another() {
+fn each_request_with_a_proxy_header_has_one_outcome_and_its_own_header() {
     Check::new().seeds(30).twice().run(scenario);
 }

@@ -37,6 +37,6 @@ fn play(sim: &mut Sim, clients: u32, script: fn(u32) -> Script) -> Result<(), Bo
 }
 
 #[test]
-fn every_line_comes_back_through_the_proxy_once_the_network_heals() {
+fn every_line_is_echoed_through_the_proxy_once_the_network_heals() {
     stage::check(|sim| play(sim, 8, lines::script));
 }

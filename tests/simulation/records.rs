@@ -80,14 +80,14 @@ fn scenario<const RECORDS: usize>(sim: &mut Sim, numbers: &[u32]) -> Result<(), 
 }
 
 #[test]
-fn every_line_comes_back_in_records_once_the_network_heals() {
+fn every_line_is_echoed_in_records_once_the_network_heals() {
     stage::check(|sim| scenario::<{ usize::MAX }>(sim, &[0, 1, 2, 3, 4, 5]));
 }
 
 /// Whoever has ended its side cannot answer a change of key any more: so these leave the end to the
 /// server. And a change every thirty bytes takes as many round trips: so none of them is long.
 #[test]
-fn every_line_comes_back_while_keys_change_once_the_network_heals() {
+fn every_line_is_echoed_across_key_updates_once_the_network_heals() {
     stage::check(|sim| {
         let latency = Duration::from_micros(100)..Duration::from_millis(20);
         sim.set_network(Network::swarm(sim.seed()).latency(latency));

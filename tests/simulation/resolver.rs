@@ -221,7 +221,7 @@ fn add_asker<N: IpNet + 'static>(sim: &mut Sim, host: Host<Machines<N>>, left: u
 }
 
 #[test]
-fn each_lookup_has_one_outcome_its_own_before_its_time_is_over() {
+fn each_lookup_has_one_outcome_of_its_own_before_its_deadline() {
     let faults = stage::faults(|family| family == Family::Datagram);
     Check::new().seeds(stage::SEEDS).must_strike(faults).run(scenario::<Bytes>);
 }

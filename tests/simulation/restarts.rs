@@ -255,11 +255,11 @@ fn hand_over(sim: &mut Sim) -> Result<(), BoxError> {
 }
 
 #[test]
-fn no_request_is_lost_that_was_sent_before_its_connection_said_close() {
+fn no_request_sent_before_a_connection_close_is_lost() {
     Check::new().seeds(60).run(scenario);
 }
 
 #[test]
-fn who_comes_while_a_successor_takes_the_listener_is_served_and_nothing_is_lost() {
+fn clients_that_connect_during_a_listener_hand_over_are_served() {
     Check::new().seeds(60).run(hand_over);
 }

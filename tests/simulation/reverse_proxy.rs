@@ -110,7 +110,7 @@ fn connections(sim: &Sim) -> usize {
 }
 
 #[test]
-fn each_request_has_one_outcome_its_own_also_through_the_proxy_and_no_post_is_served_twice() {
+fn each_proxied_request_has_one_outcome_of_its_own_and_no_post_runs_twice() {
     stage::check(|sim| {
         let ledger = Ledger::default();
         let server = http_pool::serving(sim, &ledger)?;
@@ -148,17 +148,17 @@ fn tunnels(client_has_http2: bool, upstream_has_http2: bool) {
 }
 
 #[test]
-fn messages_come_back_from_behind_it_where_both_sides_have_streams_of_http2() {
+fn messages_are_echoed_through_the_proxy_with_http2_on_both_sides() {
     tunnels(true, true);
 }
 
 #[test]
-fn messages_come_back_from_behind_it_where_only_clients_have_streams() {
+fn messages_are_echoed_through_the_proxy_with_http2_at_the_client() {
     tunnels(true, false);
 }
 
 #[test]
-fn messages_come_back_from_behind_it_where_only_the_upstream_has_streams() {
+fn messages_are_echoed_through_the_proxy_with_http2_at_the_upstream() {
     tunnels(false, true);
 }
 
@@ -197,8 +197,7 @@ fn answered(transcripts: &[TranscriptHandle]) -> Vec<String> {
 }
 
 #[test]
-fn a_request_too_many_is_503_at_once_and_those_without_an_answer_are_504_after_their_time()
--> Result<(), BoxError> {
+fn a_request_beyond_the_limit_is_503_and_an_unanswered_one_is_504() -> Result<(), BoxError> {
     let mut sim = Sim::new(1);
     let server = sim.host("server", |boot| {
         let mut creator: Loop<HttpAccept<Silent, SimTcpListener>, _> = boot.new_loop()?;
@@ -237,7 +236,7 @@ fn a_request_too_many_is_503_at_once_and_those_without_an_answer_are_504_after_t
 }
 
 #[test]
-fn an_upload_may_take_longer_than_an_answer_as_long_as_it_comes() -> Result<(), BoxError> {
+fn an_upload_in_progress_may_outlast_the_answer_timeout() -> Result<(), BoxError> {
     let mut sim = Sim::new(1);
     let server = http_pool::serving(&mut sim, &Ledger::default())?;
     let upstream = SocketAddr::new(sim.address(server), PORT);
@@ -256,8 +255,7 @@ fn an_upload_may_take_longer_than_an_answer_as_long_as_it_comes() -> Result<(), 
 }
 
 #[test]
-fn an_upstream_that_cannot_be_reached_is_504_when_connecting_has_taken_its_time()
--> Result<(), BoxError> {
+fn an_unreachable_upstream_is_504_after_the_connect_timeout() -> Result<(), BoxError> {
     let mut sim = Sim::new(1);
     let server = http_pool::serving(&mut sim, &Ledger::default())?;
     let upstream = SocketAddr::new(sim.address(server), PORT);

@@ -72,12 +72,12 @@ fn scenario(sim: &mut Sim) -> Result<u32, BoxError> {
 }
 
 #[test]
-fn who_asks_is_served_however_many_connect_and_say_nothing() {
+fn honest_clients_are_served_however_many_silent_ones_connect() {
     stage::check(|sim| scenario(sim).map(drop));
 }
 
 #[test]
-fn who_goes_on_asking_keeps_its_connection_and_the_same_happens_each_time() {
+fn an_active_client_keeps_its_connection_and_runs_are_equal() {
     Check::new().seeds(3).calm().twice().run(|sim| {
         let attempts = scenario(sim)?;
         if attempts == HONEST { Ok(()) } else { Err(format!("{attempts} attempts").into()) }

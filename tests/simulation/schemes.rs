@@ -87,7 +87,7 @@ fn scenario(sim: &mut Sim, resumed: &AtomicU64) -> Result<(), BoxError> {
 }
 
 #[test]
-fn what_is_asked_with_tls_and_without_keeps_apart_in_one_pool_and_runs_are_equal() {
+fn tls_and_plaintext_connections_of_one_pool_are_separate() {
     let resumed = AtomicU64::new(0);
     Check::new().seeds(10).twice().run(|sim| scenario(sim, &resumed));
     // Not in each run: some have no fault that takes a connection.

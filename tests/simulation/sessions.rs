@@ -213,7 +213,7 @@ fn calmly(scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
 }
 
 #[test]
-fn a_peer_that_acknowledges_is_told_once_a_second_where_all_are() {
+fn an_acknowledging_peer_receives_the_state_once_a_second() {
     calmly(|sim| {
         let server = server(sim, 10)?;
         let one = client(sim, server, 1_000, Acknowledges::Everything, &["MOVE 3 -4"])?;
@@ -241,7 +241,7 @@ fn a_peer_that_acknowledges_is_told_once_a_second_where_all_are() {
 }
 
 #[test]
-fn what_is_not_acknowledged_is_said_four_times_and_silence_ends_the_session() {
+fn an_unacknowledged_state_is_sent_four_times_and_silence_ends_the_session() {
     calmly(|sim| {
         let server = server(sim, 10)?;
         let client = client(sim, server, 1_000, Acknowledges::Welcome, &[])?;
@@ -261,7 +261,7 @@ fn what_is_not_acknowledged_is_said_four_times_and_silence_ends_the_session() {
 }
 
 #[test]
-fn an_address_that_is_not_proven_is_sent_no_more_than_it_sends() {
+fn an_unverified_address_receives_no_more_bytes_than_it_sends() {
     calmly(|sim| {
         let server = server(sim, 10)?;
         let victim = client(sim, server, 1_000, Acknowledges::Nothing, &[])?;
@@ -283,7 +283,7 @@ fn an_address_that_is_not_proven_is_sent_no_more_than_it_sends() {
 }
 
 #[test]
-fn a_full_server_says_so_and_takes_others_when_one_has_left() {
+fn a_full_server_refuses_peers_and_accepts_again_when_one_leaves() {
     calmly(|sim| {
         let server = server(sim, 1)?;
         let one = client(sim, server, 1_000, Acknowledges::Everything, &[])?;
@@ -301,7 +301,7 @@ fn a_full_server_says_so_and_takes_others_when_one_has_left() {
 }
 
 #[test]
-fn a_server_that_drains_takes_nobody_and_tells_everybody() {
+fn a_draining_server_accepts_no_peer_and_notifies_all() {
     calmly(|sim| {
         let server = server(sim, 10)?;
         let quiet = client(sim, server, 1_000, Acknowledges::Welcome, &[])?;
@@ -326,7 +326,7 @@ fn a_server_that_drains_takes_nobody_and_tells_everybody() {
 }
 
 #[test]
-fn a_flood_is_received_and_as_much_of_it_taken_as_is_allowed() {
+fn a_flood_is_received_and_processed_within_its_budget() {
     calmly(|sim| {
         sim.set_faults(
             Faults::none().set(Fault::Interrupted, 0.5).set(Fault::UnarmedEdgeLost, 1.0),
@@ -352,7 +352,7 @@ fn a_flood_is_received_and_as_much_of_it_taken_as_is_allowed() {
 }
 
 #[test]
-fn a_datagram_that_meets_a_bug_costs_nobody_else_anything() {
+fn a_panic_over_one_datagram_affects_no_other_session() {
     calmly(|sim| {
         let server = server(sim, 10)?;
         let good = client(sim, server, 1_000, Acknowledges::Everything, &[])?;
@@ -368,7 +368,7 @@ fn a_datagram_that_meets_a_bug_costs_nobody_else_anything() {
 }
 
 #[test]
-fn a_session_that_panics_leaves_no_entry_behind() {
+fn a_panicking_session_leaves_no_entry() {
     calmly(|sim| {
         let server = server(sim, 10)?;
         let good = client(sim, server, 1_000, Acknowledges::Everything, &[])?;
@@ -385,7 +385,7 @@ fn a_session_that_panics_leaves_no_entry_behind() {
 /// Whatever is lost, doubled, late, or crashes: who goes on asking plays in the end, and the server
 /// drains.
 #[test]
-fn everybody_plays_in_the_end() {
+fn every_client_plays_once_the_network_heals() {
     stage::check(|sim| {
         let server = server(sim, 10)?;
         let clients = [1_000, 2_000, 3_000].map(|port| {

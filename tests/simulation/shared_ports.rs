@@ -30,7 +30,7 @@ fn serve(sim: &mut Sim) -> Result<Host<Watched<Server>>, BoxError> {
 }
 
 #[test]
-fn every_line_comes_back_from_either_listener() {
+fn every_line_is_echoed_by_either_listener() {
     stage::check(|sim| {
         let server = serve(sim)?;
         let mut clients = Clients::<SimTcpStream>::of(sim, server)?;

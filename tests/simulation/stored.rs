@@ -156,6 +156,6 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
 }
 
 #[test]
-fn each_body_comes_back_or_is_refused_as_its_disk_deserves_and_no_file_is_left() {
+fn each_body_is_echoed_or_fails_with_its_disk_and_no_file_is_left() {
     stage::check(scenario);
 }

@@ -56,6 +56,6 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
 }
 
 #[test]
-fn each_request_over_tls_has_one_outcome_its_own_and_each_run_is_a_function_of_its_seed() {
+fn each_request_over_tls_has_one_outcome_of_its_own_and_runs_are_equal() {
     Check::new().seeds(30).twice().run(scenario);
 }

@@ -221,13 +221,13 @@ fn scenario(sim: &mut Sim) -> Result<(Work, Work), BoxError> {
 }
 
 #[test]
-fn no_turn_does_more_than_its_budgets_promise() {
+fn no_turn_exceeds_its_budgets() {
     Check::new().seeds(stage::SEEDS).run(|sim| scenario(sim).map(drop));
 }
 
 /// Bounds that nothing comes near prove nothing.
 #[test]
-fn the_bounds_of_a_turn_are_reached_when_all_is_well() {
+fn the_bounds_of_a_turn_are_reached_in_a_calm_network() {
     Check::new().seeds(2).calm().run(|sim| {
         let (turn, call) = scenario(sim)?;
         let clients = u64::from(CLIENTS);

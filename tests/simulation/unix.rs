@@ -49,6 +49,6 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
 }
 
 #[test]
-fn every_line_comes_back_over_paths_once_faults_end() {
+fn every_line_is_echoed_over_unix_sockets_once_faults_end() {
     stage::check(scenario);
 }

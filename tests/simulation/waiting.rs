@@ -73,12 +73,12 @@ fn scenario(sim: &mut Sim) -> Result<u64, BoxError> {
 }
 
 #[test]
-fn whoever_has_waited_longest_has_the_next_slot() {
+fn the_longest_waiting_client_gets_the_next_slot() {
     Check::new().seeds(stage::SEEDS).run(|sim| scenario(sim).map(drop));
 }
 
 #[test]
-fn the_bound_of_waiting_is_come_near_when_all_is_well() {
+fn clients_do_wait_for_slots_in_a_calm_network() {
     Check::new().seeds(3).calm().run(|sim| {
         let most = scenario(sim)?;
         eprintln!("most {most}");

@@ -336,11 +336,11 @@ pub(crate) fn converse<G: Ground>(sim: &mut Sim, http2: bool) -> Result<(), BoxE
 }
 
 #[test]
-fn messages_come_back_whole_in_order_and_at_most_once() {
+fn messages_are_echoed_whole_in_order_and_at_most_once() {
     stage::check(|sim| converse::<Bytes>(sim, false));
 }
 
 #[test]
-fn on_streams_of_http2_they_do_as_well() {
+fn messages_on_http2_streams_are_echoed_in_order_and_at_most_once() {
     stage::check(|sim| converse::<Bytes>(sim, true));
 }

@@ -151,7 +151,7 @@ fn outcome(
 }
 
 #[test]
-fn a_server_that_offers_no_protocols_on_streams_is_asked_over_http1() {
+fn a_server_without_extended_connect_gets_the_websocket_over_http1() {
     let both: &[&[u8]] = &[b"h2", b"http/1.1"];
     let heard = || vec!["hello".to_owned(); 2];
     let refused = || vec!["Ok(Err(NotOnHttp2(Status(400))))".to_owned(); 2];

@@ -37,7 +37,7 @@ fn answers(driver: &mut Driver<Client>, lines: &str) -> String {
 }
 
 #[test]
-fn answers_are_the_same_however_lines_are_cut() {
+fn answers_do_not_depend_on_how_lines_are_split() {
     let lines = "SET a x  y\r\nget a\nDEL a\nDEL a\nGET a\n\nINCR n\nINCR n\nSET nothing \nGET nothing\nKEYS n\nKEYS \nNO\n\
         TTL n 0\nGET n\nTTL n 1\nSET a\nKEYS\nQUIT\nGET a\n";
     let expected = "OK\nVALUE x  y\n1\n0\nNONE\nERR an unknown command\n1\n2\nOK\nVALUE \n\
@@ -56,7 +56,7 @@ fn answers_are_the_same_however_lines_are_cut() {
 }
 
 #[test]
-fn keys_expire_when_they_should_and_are_removed_then() {
+fn keys_expire_and_are_removed_at_their_deadline() {
     let mut driver = client();
     assert_eq!(
         answers(&mut driver, "SET a 1\nTTL a 9\nTTL a 5\nSET b 1\nTTL b 5\nSET b 2\n"),
@@ -77,7 +77,7 @@ fn keys_expire_when_they_should_and_are_removed_then() {
 }
 
 #[test]
-fn lines_keys_and_values_have_their_limits_to_the_byte() {
+fn limits_of_lines_keys_and_values_are_exact_to_the_byte() {
     let set = |key: usize, value: usize| {
         [b"SET ", &vec![b'k'; key][..], b" ", &vec![b'v'; value]].concat()
     };
@@ -110,7 +110,7 @@ fn lines_keys_and_values_have_their_limits_to_the_byte() {
 }
 
 #[test]
-fn the_store_takes_so_many_pairs_and_bytes_and_expired_ones_make_place() {
+fn the_store_bounds_pairs_and_bytes_and_expired_pairs_free_room() {
     let mut shared = shared();
     shared.store = Store::new(3, 3 * 128 + 8);
     let mut driver = Driver::<Client>::new((), shared);
@@ -146,7 +146,7 @@ fn fill(driver: &mut Driver<Client>, keys: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_long_listing_comes_at_the_pace_of_its_reader_and_whole() {
+fn a_long_listing_is_complete_and_paced_by_its_reader() {
     let mut driver = client();
     let listing = fill(&mut driver, PAIRS_MAX);
     driver.limit_room(0);
@@ -169,7 +169,7 @@ fn a_long_listing_comes_at_the_pace_of_its_reader_and_whole() {
 }
 
 #[test]
-fn a_listing_goes_on_behind_keys_that_have_all_expired() {
+fn a_listing_continues_past_a_batch_of_expired_keys() {
     let mut driver = client();
     fill(&mut driver, 5 * LISTED_KEYS);
     let now = driver.now();
@@ -186,7 +186,7 @@ fn a_listing_goes_on_behind_keys_that_have_all_expired() {
 }
 
 #[test]
-fn lines_and_silence_have_their_time_and_slow_readers_are_not_late() {
+fn lines_and_idle_clients_time_out_but_slow_readers_do_not() {
     for (sent, time) in [(&b""[..], IDLE_TIME_MAX), (b"GET", LINE_TIME_MAX)] {
         let mut driver = client();
         driver.send(sent);
@@ -210,7 +210,7 @@ fn lines_and_silence_have_their_time_and_slow_readers_are_not_late() {
 }
 
 #[test]
-fn draining_answers_what_has_come_and_what_comes_within_the_grace() {
+fn a_drain_answers_lines_that_arrive_within_the_grace_period() {
     let mut idle = client();
     idle.drain(Duration::from_secs(10));
     idle.advance(Duration::from_millis(999));
@@ -244,7 +244,7 @@ fn draining_answers_what_has_come_and_what_comes_within_the_grace() {
 }
 
 #[test]
-fn who_finds_no_place_is_told_and_places_are_given_back() {
+fn a_client_beyond_the_limit_is_refused_and_places_are_released() {
     let shared = shared();
     let places = [shared.places.take(), shared.places.take()];
     assert!(places.iter().all(Option::is_some));

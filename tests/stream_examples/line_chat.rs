@@ -44,7 +44,7 @@ fn chat(members: usize, write_max: usize) -> (Test, Vec<Peer>) {
 }
 
 #[test]
-fn lines_in_any_pieces_are_heard_whole_in_order_and_without_commands_to_a_terminal() {
+fn lines_arrive_whole_in_order_and_without_terminal_escapes() {
     let input = b"hello\n\nall \x1b[2Jof\r\ny\xc3\xb6u \xc2\x9b2J \x9b2J\nhalf";
     let expected = "2: hello\n2: \n2: all [2Jof\n2: y\u{f6}u 2J \u{fffd}2J\n* 2 left\n";
     for write_max in cuts::WRITES {
@@ -66,7 +66,7 @@ fn lines_in_any_pieces_are_heard_whole_in_order_and_without_commands_to_a_termin
 }
 
 #[test]
-fn two_who_speak_at_once_do_not_mix() {
+fn two_lines_sent_at_once_are_not_interleaved() {
     for first in cuts::of(b"one\ntwo\n") {
         for second in cuts::of(b"eins\nzwei\n") {
             let (mut test, peers) = chat(3, usize::MAX);
@@ -89,7 +89,7 @@ fn two_who_speak_at_once_do_not_mix() {
 }
 
 #[test]
-fn the_longest_line_is_heard_and_one_byte_more_ends_its_speaker() {
+fn the_longest_line_is_delivered_and_one_byte_more_ends_its_sender() {
     for (len, is_heard) in
         [(LINE_BYTES_MAX - 1, true), (LINE_BYTES_MAX, true), (LINE_BYTES_MAX + 1, false)]
     {
@@ -109,7 +109,7 @@ fn the_longest_line_is_heard_and_one_byte_more_ends_its_speaker() {
 }
 
 #[test]
-fn a_line_has_its_time_however_it_drips_and_silence_has_no_end() {
+fn a_dripped_line_has_a_deadline_and_an_idle_client_has_none() {
     let (mut test, peers) = chat(2, usize::MAX);
     test.advance(Duration::from_secs(100_000));
     assert_eq!(test.machines(), 2);
@@ -128,7 +128,7 @@ fn a_line_has_its_time_however_it_drips_and_silence_has_no_end() {
 }
 
 #[test]
-fn a_line_in_time_sets_the_clock_back() {
+fn a_completed_line_clears_its_deadline() {
     let (mut test, peers) = chat(2, usize::MAX);
     for _ in 0..3 {
         peers[1].send(b"x");
@@ -142,7 +142,7 @@ fn a_line_in_time_sets_the_clock_back() {
 }
 
 #[test]
-fn who_leaves_too_much_unread_is_dropped_and_nobody_else_notices() {
+fn a_client_with_too_much_unread_output_is_dropped_alone() {
     let (mut test, peers) = chat(3, usize::MAX);
     peers[2].limit_room(0);
     let line = [vec![b'x'; LINE_BYTES_MAX - 1], b"\n".to_vec()].concat();
@@ -165,7 +165,7 @@ fn who_leaves_too_much_unread_is_dropped_and_nobody_else_notices() {
 }
 
 #[test]
-fn a_client_that_is_reset_has_left() {
+fn a_reset_client_has_left_the_room() {
     let (mut test, peers) = chat(2, usize::MAX);
     peers[1].send(b"last\nhalf");
     peers[1].reset();

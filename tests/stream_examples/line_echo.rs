@@ -13,14 +13,14 @@ fn echo() -> Driver<LineEcho<()>> {
 }
 
 #[test]
-fn lines_come_back_however_they_are_cut() {
+fn lines_are_echoed_however_they_are_split() {
     let transcript = assert_cuts_agree(echo, b"one\n\ntwo\r\nthree\nhalf");
     assert_eq!(transcript.output, b"one\n\ntwo\r\nthree\n");
     assert!(transcript.has_ended && transcript.failures.is_empty());
 }
 
 #[test]
-fn the_longest_line_comes_back_and_one_byte_more_ends_the_connection() {
+fn the_longest_line_is_echoed_and_one_byte_more_ends_the_connection() {
     for (len, comes_back) in
         [(LINE_BYTES_MAX - 1, true), (LINE_BYTES_MAX, true), (LINE_BYTES_MAX + 1, false)]
     {
@@ -36,7 +36,7 @@ fn the_longest_line_comes_back_and_one_byte_more_ends_the_connection() {
 }
 
 #[test]
-fn drips_do_not_put_off_the_end_of_a_lines_time() {
+fn dripped_bytes_do_not_extend_the_deadline_of_a_line() {
     let mut driver = echo();
     for _ in 0..LINE_TIME_MAX.as_secs() {
         driver.send(b"x");
@@ -55,7 +55,7 @@ fn drips_do_not_put_off_the_end_of_a_lines_time() {
 }
 
 #[test]
-fn draining_lets_go_of_who_is_silent_for_a_grace_and_sends_back_what_has_come() {
+fn a_drain_echoes_arrived_lines_and_ends_idle_clients_after_the_grace() {
     let mut silent = echo();
     silent.drain(Duration::from_secs(10));
     silent.advance(Duration::from_millis(999));

@@ -68,7 +68,7 @@ const SHOWN: [&str; 9] = [
 ];
 
 #[test]
-fn answers_are_the_same_however_they_are_cut() {
+fn answers_do_not_depend_on_how_reads_split_them() {
     for write_max in cuts::WRITES {
         for pieces in cuts::of(ANSWERS) {
             let mut driver = asking(["GET a"; SHOWN.len()]);
@@ -85,7 +85,7 @@ fn answers_are_the_same_however_they_are_cut() {
 }
 
 #[test]
-fn commands_are_written_the_same_however_they_are_taken() {
+fn commands_do_not_depend_on_how_writes_split_them() {
     for write_max in cuts::WRITES {
         let mut driver = asking([]);
         driver.limit_writes(write_max);
@@ -100,7 +100,7 @@ fn commands_are_written_the_same_however_they_are_taken() {
 }
 
 #[test]
-fn no_more_commands_are_under_way_than_the_pipeline_holds() {
+fn no_more_commands_are_in_flight_than_the_pipeline_holds() {
     let one = b"*1\r\n$4\r\nPING\r\n";
     let mut driver = asking(["PING"; PIPELINE_MAX + 10]);
     assert_eq!(driver.take_received().len(), PIPELINE_MAX * one.len());
@@ -112,7 +112,7 @@ fn no_more_commands_are_under_way_than_the_pipeline_holds() {
 }
 
 #[test]
-fn it_ends_with_the_last_answer_when_there_are_no_more_commands() {
+fn the_connection_ends_with_the_last_answer_when_input_is_over() {
     let mut driver = asking(["PING", "PING"]);
     driver.context_mut().is_over = true;
     driver.send(b"+PONG\r\n");
@@ -123,7 +123,7 @@ fn it_ends_with_the_last_answer_when_there_are_no_more_commands() {
 }
 
 #[test]
-fn draining_asks_nothing_more_and_waits_for_the_answers() {
+fn a_drain_sends_no_more_commands_and_waits_for_pending_answers() {
     let mut driver = asking(["PING", "PING"]);
     driver.take_received();
     driver.context_mut().commands.extend(["PING"]);
@@ -136,7 +136,7 @@ fn draining_asks_nothing_more_and_waits_for_the_answers() {
 }
 
 #[test]
-fn an_answer_has_its_time_and_waiting_for_nothing_has_no_end() {
+fn an_answer_has_a_deadline_and_an_idle_connection_has_none() {
     let mut driver = asking(["PING"]);
     driver.advance(ANSWER_TIME_MAX - Duration::from_millis(1));
     driver.send(b"+PO");
@@ -150,7 +150,7 @@ fn an_answer_has_its_time_and_waiting_for_nothing_has_no_end() {
 }
 
 #[test]
-fn what_is_no_answer_ends_the_connection_and_loses_what_waits() {
+fn a_malformed_answer_ends_the_connection_and_loses_pending_commands() {
     for malformed in
         ["HTTP/1.1 400\r\n", "\r\n", ":x\r\n", "$+1\r\n", "$-2\r\n", "*x\r\n", "$1\r\nab\r\n"]
     {
@@ -176,7 +176,7 @@ fn parse(input: &[u8]) -> Parsed {
 }
 
 #[test]
-fn limits_are_kept_to_the_byte() {
+fn limits_are_exact_to_the_byte() {
     let bulk = |length: usize| format!("${length}\r\n").into_bytes();
     assert_eq!(parse(&bulk(LENGTH_MAX)), Parsed::Needs(bulk(LENGTH_MAX).len() + LENGTH_MAX + 2));
     assert!(matches!(parse(&bulk(LENGTH_MAX + 1)), Parsed::Malformed(_)));
@@ -199,7 +199,7 @@ fn limits_are_kept_to_the_byte() {
 
 /// An array of many elements, a byte at a time: what was dealt with is not looked at again.
 #[test]
-fn an_array_that_drips_is_taken_out_of_the_input_as_it_comes() {
+fn a_dripped_array_is_consumed_from_the_input_as_it_arrives() {
     let array = ["*1000\r\n".to_owned(), ":7\r\n".repeat(1000)].concat().into_bytes();
     let (mut reader, mut unread, mut longest) = (Reader::default(), Vec::new(), 0);
     for (at, byte) in array.iter().enumerate() {

@@ -46,7 +46,7 @@ fn send_all(test: &mut Test, peer: &Peer, pieces: &[&[u8]]) {
 }
 
 #[test]
-fn both_directions_carry_the_same_however_they_are_cut() {
+fn both_directions_carry_the_same_bytes_however_they_are_split() {
     let (up, down): (&[u8], &[u8]) = (b"what goes up", b"what comes down");
     for write_max in cuts::WRITES {
         for (pieces_up, pieces_down) in cuts::of(up).zip(cuts::of(down)) {
@@ -65,7 +65,7 @@ fn both_directions_carry_the_same_however_they_are_cut() {
 }
 
 #[test]
-fn whatever_each_read_gives_it_arrives() {
+fn all_bytes_arrive_however_reads_split_them() {
     let bytes: Vec<u8> = (0..100_000_u32).map(|index| (index % 251) as u8).collect();
     for read_max in [usize::MAX, 16 * 1024, 16 * 1024 - 1, 999] {
         for write_max in [usize::MAX, 16 * 1024, 1000] {
@@ -85,7 +85,7 @@ fn whatever_each_read_gives_it_arrives() {
 }
 
 #[test]
-fn an_end_is_passed_on_after_all_that_came_before_it_and_the_other_direction_stays_open() {
+fn an_end_follows_all_earlier_bytes_and_leaves_the_other_direction_open() {
     for is_swapped in [false, true] {
         let (mut test, client, upstream) = connected();
         let (first, second) = if is_swapped { (&upstream, &client) } else { (&client, &upstream) };
@@ -110,7 +110,7 @@ fn an_end_is_passed_on_after_all_that_came_before_it_and_the_other_direction_sta
 }
 
 #[test]
-fn a_read_that_a_signal_interrupts_is_made_again() {
+fn an_interrupted_read_is_retried() {
     let (mut test, client, upstream) = connected();
     client.fail_read(ErrorKind::Interrupted);
     test.settle();
@@ -118,7 +118,7 @@ fn a_read_that_a_signal_interrupts_is_made_again() {
 }
 
 #[test]
-fn a_side_that_does_not_take_is_not_read_for() {
+fn the_sender_is_not_read_while_the_receiver_takes_no_bytes() {
     /// What a direction holds at most: one read.
     const HELD_MAX: usize = 16 * 1024;
     const LEN: usize = 1 << 20;
@@ -146,7 +146,7 @@ fn a_side_that_does_not_take_is_not_read_for() {
 }
 
 #[test]
-fn an_upstream_that_refuses_or_hangs_ends_its_client_only() {
+fn an_upstream_that_refuses_or_hangs_ends_only_its_client() {
     let refused = ErrorKind::ConnectionRefused;
     for target in [Target::Fails(refused), Target::FailsAtOnce(refused)] {
         let (mut test, door) = proxy(target);
@@ -166,7 +166,7 @@ fn an_upstream_that_refuses_or_hangs_ends_its_client_only() {
 }
 
 #[test]
-fn what_came_before_the_upstream_was_connected_is_passed_on() {
+fn bytes_that_arrive_before_the_upstream_connects_are_forwarded() {
     let (mut test, door) = proxy(Target::Accepts);
     let client = door.connect();
     client.send(b"early");
@@ -178,7 +178,7 @@ fn what_came_before_the_upstream_was_connected_is_passed_on() {
 }
 
 #[test]
-fn a_reset_of_one_side_is_passed_on_behind_what_came_before() {
+fn a_reset_is_forwarded_after_all_earlier_bytes() {
     for is_swapped in [false, true] {
         let (mut test, client, upstream) = connected();
         let (first, second) = if is_swapped { (&upstream, &client) } else { (&client, &upstream) };
@@ -194,7 +194,7 @@ fn a_reset_of_one_side_is_passed_on_behind_what_came_before() {
 }
 
 #[test]
-fn what_an_upstream_said_before_it_went_is_passed_on_though_it_takes_nothing_any_more() {
+fn bytes_of_an_ended_upstream_are_forwarded_though_writes_to_it_fail() {
     let (mut test, client, upstream) = connected();
     upstream.send(b"too much");
     upstream.end();
@@ -206,7 +206,7 @@ fn what_an_upstream_said_before_it_went_is_passed_on_though_it_takes_nothing_any
 }
 
 #[test]
-fn silence_ends_both_and_bytes_in_either_direction_put_that_off() {
+fn the_idle_timeout_ends_both_sides_and_any_byte_extends_it() {
     let (mut test, client, upstream) = connected();
     let just_in_time = SILENCE_MAX - Duration::from_secs(1);
     // From here on it is silence, and no longer the connecting, that has its time.
@@ -224,7 +224,7 @@ fn silence_ends_both_and_bytes_in_either_direction_put_that_off() {
 }
 
 #[test]
-fn a_connection_that_is_made_and_silent_outlives_the_time_for_connecting() {
+fn an_established_idle_connection_outlives_the_connect_timeout() {
     let (mut test, client, upstream) = connected();
     test.advance(CONNECT_TIME_MAX * 2);
     assert!(!client.is_dropped() && !upstream.is_dropped(), "it is connected, and only silent");

@@ -46,7 +46,7 @@ fn telnet() -> (Driver<Telnet<Console>>, Sender<Vec<u8>>) {
 }
 
 #[test]
-fn what_is_typed_and_what_is_shown_do_not_depend_on_pieces() {
+fn input_and_output_do_not_depend_on_how_they_are_split() {
     let (typed, said): (&[u8], &[u8]) = (b"one\ntwo\nhalf", b"welcome\n\xff\0anything");
     for write_max in cuts::WRITES {
         for (pieces_typed, pieces_said) in cuts::of(typed).zip(cuts::of(said)) {
@@ -76,7 +76,7 @@ fn what_is_typed_and_what_is_shown_do_not_depend_on_pieces() {
 }
 
 #[test]
-fn much_that_is_typed_at_once_goes_out_whole_then_its_end() {
+fn a_large_input_is_sent_whole_and_then_its_end() {
     // Around the number of lines that are handed on in one event.
     for lines in [63, 64, 65, 128, 1000] {
         let (mut driver, typing) = telnet();
@@ -99,7 +99,7 @@ fn much_that_is_typed_at_once_goes_out_whole_then_its_end() {
 }
 
 #[test]
-fn a_connection_that_breaks_is_a_failure_and_one_that_ends_is_none() {
+fn a_broken_connection_is_a_failure_and_an_ended_one_is_not() {
     let (mut driver, _typing) = telnet();
     driver.peer().send(b"last words");
     driver.reset();
@@ -111,7 +111,7 @@ fn a_connection_that_breaks_is_a_failure_and_one_that_ends_is_none() {
 }
 
 #[test]
-fn it_ends_when_nothing_can_be_shown_any_more() {
+fn the_connection_ends_when_output_is_closed() {
     let (mut driver, _typing) = telnet();
     driver.context_mut().is_closed = true;
     driver.send(b"who reads this?");

@@ -78,7 +78,7 @@ fn circles_of(name: &str) -> (Vec<Circle>, usize, usize) {
 }
 
 #[test]
-fn no_crate_has_a_circle_between_its_files() {
+fn no_crate_has_a_dependency_cycle_between_its_files() {
     let mut found = Vec::new();
     for name in &crates() {
         let (circles, arrows, files) = circles_of(name);
@@ -91,7 +91,7 @@ fn no_crate_has_a_circle_between_its_files() {
 /// A file that no `mod` leads to is not compiled, and one that the reader does not find is not
 /// judged.
 #[test]
-fn every_file_is_a_module_that_was_read_or_is_for_tests() {
+fn every_file_is_a_parsed_module_or_a_test_file() {
     for name in &crates() {
         let crate_ = read_crate(name);
         assert!(crate_.without_file.is_empty(), "{name}/src: {:?}", crate_.without_file);
@@ -104,7 +104,7 @@ fn every_file_is_a_module_that_was_read_or_is_for_tests() {
 }
 
 #[test]
-fn packages_of_others_are_named_where_the_layers_say() {
+fn third_party_packages_are_used_only_in_their_layers() {
     for (package, owner, places) in PLACES {
         let mut named = BTreeSet::new();
         for name in &crates() {
@@ -122,7 +122,7 @@ fn packages_of_others_are_named_where_the_layers_say() {
 
 /// The one folder that has unsafe code, and the table in which its crate says why each file may.
 #[test]
-fn unsafe_code_is_where_the_table_of_its_crate_says_and_nowhere_else() {
+fn unsafe_code_is_only_where_the_table_of_its_crate_lists_it() {
     let mut counted = BTreeSet::new();
     for name in &crates() {
         for (path, text) in sources(name) {
@@ -165,7 +165,7 @@ fn names_package(tokens: &[Token<'_>], package: &str) -> bool {
 }
 
 #[test]
-fn a_package_is_found_however_it_is_named() {
+fn every_way_to_name_a_package_is_recognized() {
     for (source, expected) in [
         ("mio::Token(1)", true),
         ("fn f(_: &::mio::Token) {}", true),

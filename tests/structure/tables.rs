@@ -92,7 +92,7 @@ const SAID: &[(&str, Files)] = &[
 ];
 
 #[test]
-fn a_circle_is_seen_however_it_is_said() {
+fn a_cycle_is_detected_in_every_notation() {
     for (case, files) in SAID {
         let files = [&[("lib.rs", "mod a; mod b; mod c;"), ("c.rs", "")], *files].concat();
         let found = of(&files);
@@ -188,7 +188,7 @@ const LED_THROUGH: &[(&str, Files, &[&str])] = &[
 ];
 
 #[test]
-fn a_circle_through_re_exports_and_folders_is_seen() {
+fn a_cycle_through_re_exports_and_folders_is_detected() {
     for (case, files, circle) in LED_THROUGH {
         let found = of(files);
         assert_eq!(found.len(), 1, "{case}: {found:?}");
@@ -197,7 +197,7 @@ fn a_circle_through_re_exports_and_folders_is_seen() {
 }
 
 #[test]
-fn no_circle_is_seen_where_there_is_none() {
+fn no_cycle_is_reported_for_acyclic_modules() {
     for (case, a, b) in [
         ("one way", "use super::b::B; pub struct A;", "pub struct B;"),
         (
@@ -264,7 +264,7 @@ fn no_circle_is_seen_where_there_is_none() {
 }
 
 #[test]
-fn what_only_declares_and_re_exports_is_in_no_circle() {
+fn a_module_of_only_declarations_and_re_exports_is_in_no_cycle() {
     let found = of(&[
         (
             "lib.rs",
@@ -279,7 +279,7 @@ fn what_only_declares_and_re_exports_is_in_no_circle() {
 }
 
 #[test]
-fn a_module_without_a_file_and_the_files_of_tests_are_noted() {
+fn modules_without_a_file_and_test_files_are_recorded() {
     let crate_ = crate_of(&[
         (
             "lib.rs",
@@ -300,7 +300,7 @@ fn a_module_without_a_file_and_the_files_of_tests_are_noted() {
 }
 
 #[test]
-fn a_circle_is_printed_as_its_files_and_why() {
+fn a_cycle_is_printed_with_its_files_and_imports() {
     let found = of(&[
         ("lib.rs", "mod a; mod b; mod c;"),
         ("a.rs", "use super::b::B; use super::c::C; pub struct A;"),

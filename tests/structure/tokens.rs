@@ -127,7 +127,7 @@ fn quote_len(text: &str) -> usize {
 }
 
 #[test]
-fn comments_and_quotes_are_no_names() {
+fn comments_and_string_literals_contain_no_names() {
     use Token::{Mark, Name, PathSeparator, Text};
     for (source, expected) in [
         ("a::b", vec![Name("a"), PathSeparator, Name("b")]),

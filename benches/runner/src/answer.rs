@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_answer_of_another_shape_is_taken() {
+    fn a_correct_answer_of_another_shape_is_accepted() {
         let (mut answers, mut checker) = (Answers::default(), Checker::default());
         answers.take(&answer("Thu, 01 Jan 1970 00:00:00 GMT"), &mut checker).expect("right");
         let other = b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nHello, World!";
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn of_large_bodies_the_first_and_then_some_are_compared_and_all_are_counted() {
+    fn large_bodies_are_all_counted_and_compared_by_sample() {
         let body: Vec<u8> = (b'a'..=b'z').cycle().take(100_000).collect();
         let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n";
         let (mut answers, mut checker) = (Answers::default(), Checker::new(body.clone()));

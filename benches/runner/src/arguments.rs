@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_arguments_are_refused() {
         for line in [
             &[][..],
             &["fly", "a"],

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_in_order() {
+    fn bucket_bounds_are_in_order() {
         let ends: Vec<u64> = (0..1000).map(upper_end_of).collect();
         assert!(ends.windows(2).all(|two| two[0] < two[1]));
     }

@@ -313,7 +313,7 @@ mod tests {
     use super::{Stat, parse_status, peak_resident_bytes, resident_bytes, threads};
 
     #[test]
-    fn numbers_of_a_status_are_found_by_their_whole_name() {
+    fn numbers_of_a_status_file_are_found_by_their_full_name() {
         let status = "VmPeak:\t  99 kB\nVmRSS:\t    12 kB\nThreads:\t3\n";
         assert_eq!(parse_status(status, "VmRSS"), Some(12));
         assert_eq!(parse_status(status, "Threads"), Some(3));

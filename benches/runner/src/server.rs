@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_found_by_its_line_and_ends_when_told() {
+    fn a_server_is_found_by_its_output_line_and_ends_on_request() {
         let script = "echo hello; echo at http://127.0.0.1:9/; echo more; exec tail -f /dev/null";
         let server = Server::start(shell(script), PATIENCE).expect("it prints an address");
         assert_eq!(server.address(), "127.0.0.1:9".parse().expect("an address"));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_end_when_told_is_killed_and_reported() {
+    fn a_server_that_does_not_end_on_request_is_killed_and_reported() {
         let script = "trap '' TERM; echo http://127.0.0.1:9/; exec tail -f /dev/null";
         let server = Server::start(shell(script), PATIENCE).expect("it prints an address");
         let pid = server.pid();
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_server_is_given_up() {
+    fn a_silent_server_times_out() {
         match Server::start(shell("exec tail -f /dev/null"), Duration::from_millis(10)) {
             Err(ServerError::NoAddress(..)) => {}
             other => panic!("expected to find no address, got {other:?}"),

@@ -94,7 +94,7 @@ fn run(program: &str, arguments: &[&str]) -> (bool, String) {
 }
 
 #[test]
-fn reqwest_asks_from_a_machine() {
+fn a_machine_makes_a_request_with_reqwest() {
     let served = Served::start::<Hello>();
     let program = env!("CARGO_BIN_EXE_with_reqwest");
     let url = format!("http://{}/", served.address);
@@ -103,7 +103,7 @@ fn reqwest_asks_from_a_machine() {
 }
 
 #[test]
-fn sqlx_asks_from_a_machine() {
+fn a_machine_makes_a_query_with_sqlx() {
     // SQLite makes files of its own beside that of the name.
     let directory = Directory::create();
     let file = directory.join("runs.sqlite");
@@ -116,7 +116,7 @@ fn sqlx_asks_from_a_machine() {
 }
 
 #[test]
-fn tonic_asks_from_a_machine() {
+fn a_machine_makes_a_call_with_tonic() {
     let served = Served::start::<greeter::Greeter>();
     let program = env!("CARGO_BIN_EXE_with_tonic");
     let url = format!("http://{}", served.address);

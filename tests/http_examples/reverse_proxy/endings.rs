@@ -10,7 +10,7 @@ use super::{OFFER, OK, proxy_to, says, upstream};
 use crate::client::{PATIENCE, ask, connect, field, read_until};
 
 #[test]
-fn a_request_that_its_client_leaves_in_the_middle_ends_at_the_upstream_too() {
+fn a_request_aborted_by_its_client_ends_at_the_upstream_too() {
     let (ended, end) = channel();
     let ended = Mutex::new(ended);
     let (address, heads) = upstream(move |client, head| {
@@ -42,7 +42,7 @@ fn a_request_that_its_client_leaves_in_the_middle_ends_at_the_upstream_too() {
 }
 
 #[test]
-fn an_upstream_that_answers_early_and_closes_is_heard() {
+fn the_answer_of_an_upstream_that_answers_early_and_closes_passes() {
     let (address, _heads) = upstream(|client, _| {
         let answer =
             b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno";
@@ -66,7 +66,7 @@ fn an_upstream_that_answers_early_and_closes_is_heard() {
 }
 
 #[test]
-fn a_used_connection_that_the_upstream_closes_costs_a_get_nothing_and_a_post_502() {
+fn a_stale_pooled_connection_retries_a_get_and_fails_a_post_with_502() {
     // Each connection answers once, and closes when it is asked again.
     let (address, heads) = upstream(|client, head| {
         client.write_all(OK).expect("the proxy reads");
@@ -95,7 +95,7 @@ fn a_used_connection_that_the_upstream_closes_costs_a_get_nothing_and_a_post_502
 }
 
 #[test]
-fn a_switch_to_another_protocol_than_a_websocket_is_502() {
+fn a_switch_to_a_protocol_other_than_websocket_is_502() {
     let (address, _heads) = upstream(says(
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\nPRI * HTTP/2.0",
     ));
@@ -108,7 +108,7 @@ fn a_switch_to_another_protocol_than_a_websocket_is_502() {
 }
 
 #[test]
-fn an_offer_of_http_2_is_not_passed_on_with_any_of_its_fields() {
+fn an_h2c_upgrade_offer_is_not_forwarded() {
     let (address, heads) = upstream(says(OK));
     let proxy = proxy_to(address);
     for upgrade in ["h2c", "H2C", "h2c, h2"] {
@@ -125,7 +125,7 @@ fn an_offer_of_http_2_is_not_passed_on_with_any_of_its_fields() {
 }
 
 #[test]
-fn a_websocket_that_the_upstream_refuses_is_an_answer_like_others() {
+fn a_websocket_refusal_by_the_upstream_is_an_ordinary_answer() {
     let (address, heads) = upstream(says(
         b"HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nno",
     ));

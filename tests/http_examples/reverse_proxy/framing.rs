@@ -11,7 +11,7 @@ use crate::client::{PATIENCE, again, ask, connect, exchange, field, read_until};
 use crate::upstream::read_head;
 
 #[test]
-fn an_upstream_whose_framing_is_not_beyond_doubt_is_502() {
+fn ambiguous_framing_by_the_upstream_is_502() {
     let answers: [&'static [u8]; 8] = [
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nhi",
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi",
@@ -31,7 +31,7 @@ fn an_upstream_whose_framing_is_not_beyond_doubt_is_502() {
 }
 
 #[test]
-fn an_upstream_whose_framing_makes_no_sense_is_502_where_it_frames_nothing_too() {
+fn invalid_framing_by_the_upstream_is_502_even_without_a_body() {
     for fields in [
         "Content-Length: +5",
         "Content-Length: 5\r\nContent-Length: 5",
@@ -51,7 +51,7 @@ fn an_upstream_whose_framing_makes_no_sense_is_502_where_it_frames_nothing_too()
 }
 
 #[test]
-fn a_client_whose_framing_is_not_beyond_doubt_is_400_and_nothing_is_passed_on() {
+fn ambiguous_framing_by_the_client_is_400_and_is_not_forwarded() {
     let (address, heads) = upstream(says(OK));
     let proxy = proxy_to(address);
     let smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -77,7 +77,7 @@ fn a_client_whose_framing_is_not_beyond_doubt_is_400_and_nothing_is_passed_on() 
 }
 
 #[test]
-fn trailers_of_neither_side_pass() {
+fn trailers_pass_in_neither_direction() {
     let (address, heads) = upstream(|client, _| {
         read_until(client, |got| got.ends_with(b"2\r\nhi\r\n0\r\n\r\n"));
         let answer = b"HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -100,7 +100,7 @@ fn trailers_of_neither_side_pass() {
 }
 
 #[test]
-fn answers_without_a_body_have_none_and_the_connection_goes_on() {
+fn answers_without_a_body_leave_the_connection_usable() {
     let (address, _heads) = upstream(|client, head| {
         let answer: &[u8] = match head.split(' ').nth(1) {
             Some("/head") => b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
@@ -158,7 +158,7 @@ fn a_client_of_http_1_0_that_names_no_host_asks_for_the_upstream_itself() {
 }
 
 #[test]
-fn a_whole_uri_says_which_host_is_meant() {
+fn an_absolute_uri_names_the_host() {
     let (address, heads) = upstream(says(OK));
     let (head, _) = ask(&proxy_to(address), "GET http://example.org:81/a?b", "", "");
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
@@ -168,7 +168,7 @@ fn a_whole_uri_says_which_host_is_meant() {
 }
 
 #[test]
-fn options_of_a_whole_uri_without_a_path_is_about_the_whole_server() {
+fn options_of_an_absolute_uri_without_a_path_asks_for_the_server() {
     let (address, heads) = upstream(says(OK));
     let proxy = proxy_to(address);
     for (asked, passed_on) in [
@@ -185,7 +185,7 @@ fn options_of_a_whole_uri_without_a_path_is_about_the_whole_server() {
 }
 
 #[test]
-fn a_request_that_may_be_passed_on_so_many_times_is_counted_down_and_then_answered() {
+fn max_forwards_is_decremented_and_answered_at_zero() {
     let (address, heads) = upstream(says(OK));
     let proxy = proxy_to(address);
     for (asked, field_line, passed_on) in [
@@ -208,7 +208,7 @@ fn a_request_that_may_be_passed_on_so_many_times_is_counted_down_and_then_answer
 }
 
 #[test]
-fn a_chunked_answer_that_breaks_off_is_cut_and_not_ended() {
+fn an_aborted_chunked_answer_is_cut_and_not_ended() {
     let (address, _heads) = upstream(|client, _| {
         let half = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n";
         client.write_all(half).expect("the proxy reads");
@@ -229,7 +229,7 @@ fn a_chunked_answer_that_breaks_off_is_cut_and_not_ended() {
 
 /// It ends with its connection, for a client that knows no chunks (RFC 9112 §8).
 #[test]
-fn an_answer_to_an_old_client_that_breaks_off_is_not_ended_either() {
+fn an_aborted_answer_to_an_http_1_0_client_is_not_ended() {
     let is_passed = Arc::new(Barrier::new(2));
     let passes = is_passed.clone();
     let (address, _heads) = upstream(move |client, _| {
@@ -249,7 +249,7 @@ fn an_answer_to_an_old_client_that_breaks_off_is_not_ended_either() {
 }
 
 #[test]
-fn a_tunnel_whose_client_resets_it_is_reset_at_the_other_end() {
+fn a_tunnel_reset_by_its_client_is_reset_at_the_upstream() {
     let echo = start("ws_echo");
     let knows = echo.address();
     let (ends, ended) = channel();

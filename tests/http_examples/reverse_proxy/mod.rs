@@ -29,7 +29,7 @@ const OFFER: &str = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXB
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
 #[test]
-fn fields_of_one_connection_stay_there_and_forwarding_fields_are_ours() {
+fn hop_by_hop_fields_are_dropped_and_forwarding_fields_are_replaced() {
     let (address, heads) = upstream(says(
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: X-Hop, keep-alive\r\nX-Hop: 1\r\n\
           Keep-Alive: timeout=5\r\nSet-Cookie: a=b\r\nX-Kept: 2\r\n\r\nhi",
@@ -96,7 +96,7 @@ fn fields_of_one_connection_stay_there_and_forwarding_fields_are_ours() {
 }
 
 #[test]
-fn what_connection_must_not_take_away_is_refused() {
+fn a_connection_field_that_nominates_a_protected_field_is_refused() {
     let (address, heads) = upstream(says(OK));
     let proxy = proxy_to(address);
     for name in [
@@ -116,7 +116,7 @@ fn what_connection_must_not_take_away_is_refused() {
 }
 
 #[test]
-fn as_many_fields_as_a_head_can_nominate_are_left_out_and_the_others_pass() {
+fn every_nominated_field_is_dropped_and_the_others_pass() {
     let (address, heads) = upstream(says(OK));
     let nominated: Vec<String> = (0..2_400).map(|number| format!("n{number:x}")).collect();
     let fields: String = nominated.iter().take(80).map(|name| format!("{name}: 1\r\n")).collect();
@@ -131,7 +131,7 @@ fn as_many_fields_as_a_head_can_nominate_are_left_out_and_the_others_pass() {
 }
 
 #[test]
-fn requests_that_fail_are_not_logged_one_by_one() {
+fn failed_requests_are_not_logged_one_by_one() {
     const REQUESTS: usize = 50;
     let nobody = nobody();
     let mut proxy = command("reverse_proxy");
@@ -150,7 +150,7 @@ fn requests_that_fail_are_not_logged_one_by_one() {
 }
 
 #[test]
-fn framing_is_written_anew_on_both_sides() {
+fn framing_is_rewritten_on_both_sides() {
     let (address, heads) = upstream(|client, head| {
         let end: &[u8] = if head.contains("chunked") { b"llo\r\n0\r\n\r\n" } else { b"hello" };
         let body = read_until(client, |got| got.ends_with(end));
@@ -186,7 +186,7 @@ fn framing_is_written_anew_on_both_sides() {
 }
 
 #[test]
-fn an_upstream_that_is_not_there_or_makes_no_sense_is_502_and_a_cut_answer_is_cut() {
+fn a_missing_or_invalid_upstream_is_502_and_a_cut_answer_stays_cut() {
     let (head, _) = ask(&proxy_to(nobody()), "GET /", "", "");
     assert!(head.starts_with("HTTP/1.1 502 "), "{head}");
     let answers: [&'static [u8]; 4] = [
@@ -213,7 +213,7 @@ fn an_upstream_that_is_not_there_or_makes_no_sense_is_502_and_a_cut_answer_is_cu
 
 /// RFC 9110 §15.3.6: there is no content; how that is framed is the upstream's choice.
 #[test]
-fn an_answer_without_content_passes_however_it_is_framed() {
+fn an_answer_without_content_passes_in_any_framing() {
     for framing in [
         "Content-Length: 0\r\n\r\n",
         "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -295,7 +295,7 @@ fn a_websocket_passes_and_no_other_upgrade() {
 }
 
 #[test]
-fn a_client_that_waits_for_100_gets_it_from_the_upstream() {
+fn a_client_that_expects_100_gets_it_from_the_upstream() {
     let (address, heads) = upstream(|client, head| {
         assert_eq!(field(head, "Expect"), Some("100-continue"));
         if head.starts_with("POST /no") {
@@ -325,7 +325,7 @@ fn a_client_that_waits_for_100_gets_it_from_the_upstream() {
 }
 
 #[test]
-fn a_100_passes_before_the_head_of_an_answer_that_came_with_it() {
+fn a_100_passes_before_the_final_head_that_arrived_with_it() {
     let (address, _heads) = upstream(|client, _| {
         let answer = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
         client.write_all(answer).expect("the proxy reads");
@@ -348,7 +348,7 @@ fn a_100_passes_before_the_head_of_an_answer_that_came_with_it() {
 }
 
 #[test]
-fn interim_answers_pass_in_their_order_one_at_a_time() {
+fn interim_answers_pass_one_at_a_time_and_in_order() {
     const COUNT: usize = 16;
     // All in one read: more than the mailbox between the proxy's sides takes.
     let (address, _heads) = upstream(move |client, _| {

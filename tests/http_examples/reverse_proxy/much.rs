@@ -67,7 +67,7 @@ fn drain(client: &mut TcpStream) -> usize {
 }
 
 #[test]
-fn requests_of_many_clients_meet_their_own_answers() {
+fn requests_of_many_clients_get_their_own_answers() {
     let server = start("http_echo");
     let proxy = proxy_to(server.address());
     let mut clients: Vec<TcpStream> = (0..20).map(|_| connect(&proxy)).collect();
@@ -87,7 +87,7 @@ fn requests_of_many_clients_meet_their_own_answers() {
 }
 
 #[test]
-fn each_request_has_an_answer_while_the_upstream_is_killed_and_started_again() {
+fn each_request_is_answered_while_the_upstream_is_killed_and_restarted() {
     const CLIENTS: u32 = 4;
     let mut upstream = start("http_echo");
     let address = upstream.address();

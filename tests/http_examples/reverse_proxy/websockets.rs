@@ -207,7 +207,7 @@ fn a_websocket_passes_between_any_two_versions_of_http() {
 }
 
 #[test]
-fn the_upstreams_end_is_told_before_the_clients() {
+fn the_end_of_the_upstream_passes_while_the_client_still_sends() {
     for (client_speaks, upstream_speaks) in PAIRS {
         let rig = Rig::new(upstream_speaks);
         let (mut client, mut upstream) = opened(&rig, client_speaks);
@@ -223,7 +223,7 @@ fn the_upstreams_end_is_told_before_the_clients() {
 }
 
 #[test]
-fn what_breaks_off_on_one_side_breaks_off_on_the_other() {
+fn an_abort_on_one_side_aborts_the_other() {
     for (client_speaks, upstream_speaks) in PAIRS {
         let rig = Rig::new(upstream_speaks);
         // In the midst of what it sends; and RFC 8441 §5 has CANCEL where TCP has a reset.
@@ -283,7 +283,7 @@ fn a_side_that_does_not_read_stops_the_other() {
 }
 
 #[test]
-fn a_refusal_passes_with_its_page_and_a_false_agreement_is_502() {
+fn a_refusal_passes_with_its_body_and_a_wrong_accept_key_is_502() {
     let refusal = "HTTP/1.1 403 Forbidden\r\nContent-Length: 7\r\nX-Why: origin\r\n\r\nnot you";
     let page = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage";
     let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n";

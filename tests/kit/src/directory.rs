@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_is_another_one_and_goes_with_what_is_in_it() {
+    fn each_directory_is_distinct_and_is_removed_with_its_files() {
         let (first, second) = (Directory::create(), Directory::create());
         assert_ne!(*first, *second);
         let (kept, gone) = (first.file("a", "a"), second.file("a", "b"));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_left_is_not_taken_over() {
+    fn a_leftover_directory_is_not_reused() {
         // Beyond those that this process makes by itself.
         let left = Directory::first_free([u32::MAX - 1]);
         let other = Directory::first_free([u32::MAX - 1, u32::MAX]);

@@ -3,7 +3,7 @@
 //! large bodies both ways, connections that are closed without a word.
 //!
 //! Python and nginx here; Go and Node by `tests/long/servers/run`, which runs
-//! `the_server_that_is_named`.
+//! `the_client_exchanges_with_the_server_in_rotor_server`.
 
 mod transfer;
 
@@ -218,7 +218,7 @@ fn nginx_understands_the_client_and_takes_large_bodies() {
 
 #[test]
 #[ignore = "tests/long/servers/run names the server"]
-fn the_server_that_is_named() {
+fn the_client_exchanges_with_the_server_in_rotor_server() {
     let address = std::env::var("ROTOR_SERVER").expect("an address, in ROTOR_SERVER");
     asking(address.parse().expect("an address"), |asks| {
         check_files(asks);

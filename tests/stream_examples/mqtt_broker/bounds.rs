@@ -17,7 +17,7 @@ fn limits() -> Limits {
 }
 
 #[test]
-fn the_longest_packet_is_heard_and_one_byte_more_ends_its_sender() {
+fn the_longest_packet_is_accepted_and_one_byte_more_ends_its_sender() {
     for (more, is_heard) in [(0, true), (1, false)] {
         let mut talk = Talk::new(limits());
         let hearer = talk.client("hearer");
@@ -33,7 +33,7 @@ fn the_longest_packet_is_heard_and_one_byte_more_ends_its_sender() {
 }
 
 #[test]
-fn for_one_client_too_many_the_one_that_is_away_longest_is_forgotten() {
+fn the_session_limit_evicts_the_session_that_is_offline_longest() {
     let mut talk = Talk::new(Limits { sessions_max: 3, ..limits() });
     for name in ["first", "second"] {
         let (peer, _) = talk.lasting(name);
@@ -57,7 +57,7 @@ fn for_one_client_too_many_the_one_that_is_away_longest_is_forgotten() {
 }
 
 #[test]
-fn a_filter_too_many_or_too_deep_or_refused_is_not_had() {
+fn filters_beyond_the_limits_or_refused_are_not_subscribed() {
     let refused = vec!["secret/#".to_owned()];
     let mut talk = Talk::new(Limits { subscriptions_max: 2, refused, ..limits() });
     let peer = talk.client("me");
@@ -75,7 +75,7 @@ fn a_filter_too_many_or_too_deep_or_refused_is_not_had() {
 }
 
 #[test]
-fn all_filters_together_are_bounded_however_few_clients_have_them() {
+fn the_total_of_filters_is_bounded_across_clients() {
     let mut talk = Talk::new(Limits { levels_max: 5, ..limits() });
     let long = |bytes: usize| subscribe(1, &[(&"x".repeat(bytes), 0)]);
     let (first, _) = talk.lasting("first");
@@ -96,7 +96,7 @@ fn all_filters_together_are_bounded_however_few_clients_have_them() {
 }
 
 #[test]
-fn retained_messages_find_no_room_beyond_their_limits() {
+fn retained_messages_beyond_their_limits_are_not_stored() {
     let retained_max = Max { messages: 2, bytes: 30 };
     let mut talk = Talk::new(Limits { retained_max, ..limits() });
     let peer = talk.client("me");
@@ -115,7 +115,7 @@ fn retained_messages_find_no_room_beyond_their_limits() {
 }
 
 #[test]
-fn who_does_not_answer_is_sent_no_more_and_what_waits_is_bounded() {
+fn a_client_that_does_not_acknowledge_has_a_bounded_queue() {
     for (waiting_max, waiting_bytes_max, kept) in [(3, usize::MAX, 3), (1_000, 5 * 6 + 5, 5)] {
         let mut talk = Talk::new(Limits { waiting_max, waiting_bytes_max, ..limits() });
         let hearer = talk.client("hearer");
@@ -136,7 +136,7 @@ fn who_does_not_answer_is_sent_no_more_and_what_waits_is_bounded() {
 }
 
 #[test]
-fn numbers_that_are_never_released_end_who_takes_too_many() {
+fn a_client_with_too_many_unreleased_packet_ids_is_ended() {
     let mut talk = Talk::new(limits());
     let peer = talk.client("me");
     for id in 1..=RECEIVED_MAX as u16 {
@@ -158,7 +158,7 @@ fn slow_and_quick(talk: &mut Talk, qos: u8) -> [Peer; 2] {
 }
 
 #[test]
-fn who_does_not_read_loses_messages_and_nobody_else_does() {
+fn a_client_that_does_not_read_loses_messages_and_no_other_does() {
     let mut talk = Talk::new(limits());
     let [slow, quick] = slow_and_quick(&mut talk, 0);
     slow.limit_room(0);
@@ -179,7 +179,7 @@ fn who_does_not_read_loses_messages_and_nobody_else_does() {
 }
 
 #[test]
-fn what_is_to_be_answered_waits_for_room_and_is_not_lost() {
+fn messages_above_qos_0_wait_for_room_and_are_not_lost() {
     let mut talk = Talk::new(limits());
     let [slow, _quick] = slow_and_quick(&mut talk, 1);
     slow.limit_room(0);
@@ -201,7 +201,7 @@ fn what_is_to_be_answered_waits_for_room_and_is_not_lost() {
 }
 
 #[test]
-fn all_that_is_retained_comes_however_much_and_however_slow_its_reader() {
+fn all_retained_messages_arrive_however_many_and_slow_the_reader() {
     let count = LOOKED_AT_MAX * 2 + 1;
     for (qos, room) in [(0, usize::MAX), (0, 5_000), (1, usize::MAX)] {
         let mut talk = Talk::new(limits());
@@ -240,7 +240,7 @@ fn all_that_is_retained_comes_however_much_and_however_slow_its_reader() {
 }
 
 #[test]
-fn one_turn_looks_at_a_bounded_number_of_retained_messages() {
+fn one_turn_scans_a_bounded_number_of_retained_messages() {
     let mut talk = Talk::new(limits());
     let speaker = talk.client("speaker");
     for number in 0..LOOKED_AT_MAX * 3 {
@@ -266,7 +266,7 @@ fn one_turn_looks_at_a_bounded_number_of_retained_messages() {
 const SHORT: usize = 6;
 
 #[test]
-fn all_that_waits_together_is_bounded_and_who_is_away_longest_is_told_that_it_was_forgotten() {
+fn the_total_of_queued_bytes_is_bounded_and_evicts_the_longest_offline() {
     let mut talk = Talk::new(Limits { held_bytes_max: 5 * SHORT, ..limits() });
     for name in ["nothing", "first", "second"] {
         let (peer, _) = talk.lasting(name);
@@ -312,7 +312,7 @@ fn all_that_waits_together_is_bounded_and_who_is_away_longest_is_told_that_it_wa
 }
 
 #[test]
-fn a_client_for_whom_too_much_waits_may_be_the_one_that_is_forgotten() {
+fn a_client_with_too_large_a_queue_may_itself_be_evicted() {
     let mut talk = Talk::new(Limits { held_bytes_max: SHORT, ..limits() });
     let (peer, _) = talk.lasting("away");
     talk.say(&peer, &subscribe(1, &[("a", 1)]));
@@ -325,7 +325,7 @@ fn a_client_for_whom_too_much_waits_may_be_the_one_that_is_forgotten() {
 }
 
 #[test]
-fn what_is_retained_and_finds_no_room_among_what_waits_is_dropped_and_counted() {
+fn a_retained_message_without_room_in_the_queue_is_dropped_and_counted() {
     let mut talk = Talk::new(Limits { held_bytes_max: 2 * SHORT, ..limits() });
     let speaker = talk.client("speaker");
     for topic in ["a", "b", "c"] {

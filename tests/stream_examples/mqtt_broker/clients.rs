@@ -14,7 +14,7 @@ use super::talk::{
 };
 
 #[test]
-fn packets_in_any_pieces_are_answered_the_same() {
+fn answers_do_not_depend_on_how_packets_are_split() {
     let input = [
         connect("me", CLEAN, 60),
         subscribe(1, &[("a/+", 2), ("b", 0)]),
@@ -57,7 +57,7 @@ fn packets_in_any_pieces_are_answered_the_same() {
 }
 
 #[test]
-fn a_message_is_for_those_who_have_subscribed_at_the_lower_qos_of_both() {
+fn a_message_reaches_subscribers_at_the_lower_qos_of_both_sides() {
     let mut talk = Talk::new(Limits::default());
     let [first, second, third] = ["first", "second", "third"].map(|name| talk.client(name));
     assert_eq!(talk.say(&first, &subscribe(1, &[("rooms/+/heat", 0)])), ["SUBACK #1 [0]"]);
@@ -79,7 +79,7 @@ fn a_message_is_for_those_who_have_subscribed_at_the_lower_qos_of_both() {
 }
 
 #[test]
-fn what_is_retained_is_for_those_who_come_later_until_it_is_taken_away() {
+fn a_retained_message_reaches_later_subscribers_until_it_is_removed() {
     let mut talk = Talk::new(Limits::default());
     let speaker = talk.client("speaker");
     for (topic, payload, flags) in
@@ -101,7 +101,7 @@ fn what_is_retained_is_for_those_who_come_later_until_it_is_taken_away() {
 }
 
 #[test]
-fn a_will_is_published_at_every_end_but_a_disconnect() {
+fn a_will_is_published_at_every_end_except_a_disconnect() {
     type End = fn(&mut Talk, &rotor::stream::testing::Peer);
     let ends: [(&str, End, bool); 7] = [
         ("disconnect", |talk, peer| drop(talk.say(peer, &DISCONNECT)), false),
@@ -163,7 +163,7 @@ fn a_client_may_be_silent_for_one_and_a_half_times_its_keep_alive() {
 }
 
 #[test]
-fn what_is_malformed_ends_its_sender_is_counted_and_nobody_else_notices() {
+fn a_malformed_packet_is_counted_and_ends_only_its_sender() {
     let hello = connect("me", CLEAN, 0);
     let after = |packet: &[u8]| [&hello, packet].concat();
     let malformed = [
@@ -194,7 +194,7 @@ fn what_is_malformed_ends_its_sender_is_counted_and_nobody_else_notices() {
 }
 
 #[test]
-fn who_is_refused_is_told_why() {
+fn a_refused_client_receives_the_reason() {
     let mut talk = Talk::new(Limits::default());
     let level = |level: u8, name: &str| {
         packet(0x10, &[&super::talk::string(name), &[level, CLEAN], &[0, 0, 0, 2], b"me"])
@@ -217,7 +217,7 @@ fn who_is_refused_is_told_why() {
 }
 
 #[test]
-fn in_a_drain_what_has_come_is_answered() {
+fn a_drain_answers_packets_that_have_arrived() {
     let mut talk = Talk::new(Limits::default());
     let (idle, busy) = (talk.client("idle"), talk.client("busy"));
     busy.send(&publish("a", "x", 2, 1));

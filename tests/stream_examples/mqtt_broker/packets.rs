@@ -20,7 +20,7 @@ fn packet(first: u8, rest: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_length_is_known_as_soon_as_its_last_byte_is_there() {
+fn a_length_is_known_once_its_last_byte_has_arrived() {
     for (input, length_of) in [
         (&[0x30][..], FrameLength::Unknown),
         (&[0x30, 0], FrameLength::Bytes(2)),
@@ -42,7 +42,7 @@ fn a_length_is_known_as_soon_as_its_last_byte_is_there() {
 }
 
 #[test]
-fn each_packet_of_a_client_is_read() {
+fn each_kind_of_client_packet_is_parsed() {
     let nobody = Connect { level: 4, is_clean: true, keep_alive: 0, client: "", will: None };
     let will = Publish { topic: "w", id: 0, qos: Qos::Two, retain: true, payload: b"gone" };
     let publish = Publish { topic: "a/b", id: 0, qos: Qos::Zero, retain: false, payload: b"x" };
@@ -98,7 +98,7 @@ fn each_packet_of_a_client_is_read() {
 }
 
 #[test]
-fn what_is_no_packet_is_refused_and_says_why() {
+fn a_malformed_packet_is_refused_with_its_reason() {
     for (first, rest, why) in [
         (0x10, &b"\0\x04MQTX\x04\x02\0\0\0\0"[..], "another protocol"),
         (0x10, b"\0\x04MQTT\x04\x03\0\0\0\0", "flags that say nothing together"),
@@ -150,7 +150,7 @@ fn what_is_no_packet_is_refused_and_says_why() {
 
 /// Every way to cut a packet short, and each of its bytes changed: read, or refused.
 #[test]
-fn nothing_that_is_read_is_a_panic() {
+fn arbitrary_bytes_never_cause_a_panic() {
     let whole =
         packet(0x10, b"\0\x04MQTT\x04\xf4\x01\x02\0\x02me\0\x01w\0\x04gone\0\x04name\0\x06secret");
     let subscribe = packet(0x82, b"\0\x01\0\x01a\0\0\x03+/#\x02");
@@ -167,7 +167,7 @@ fn nothing_that_is_read_is_a_panic() {
 }
 
 #[test]
-fn a_message_is_the_same_packet_again_at_each_qos() {
+fn a_message_round_trips_through_its_packet_at_each_qos() {
     for len in [0, 1, 118, 119, 120, 121, 122, 123, 124, 16_376, 16_380, 16_384] {
         let payload = vec![b'x'; len];
         for qos in [Qos::Zero, Qos::One, Qos::Two] {

@@ -20,7 +20,7 @@ fn away(talk: &mut Talk) -> Peer {
 }
 
 #[test]
-fn what_came_while_a_client_was_away_waits_for_it_but_for_qos_0() {
+fn messages_for_an_offline_client_are_queued_except_at_qos_0() {
     let mut talk = Talk::new(Limits::default());
     let speaker = away(&mut talk);
     for (payload, flags) in [("none", 0), ("one", 2), ("two", 4)] {
@@ -33,7 +33,7 @@ fn what_came_while_a_client_was_away_waits_for_it_but_for_qos_0() {
 }
 
 #[test]
-fn what_was_not_answered_is_sent_again_in_order_from_where_it_was() {
+fn unacknowledged_messages_are_resent_in_order_from_their_last_step() {
     let mut talk = Talk::new(Limits::default());
     let speaker = away(&mut talk);
     let (peer, _) = talk.lasting("sub");
@@ -61,7 +61,7 @@ fn what_was_not_answered_is_sent_again_in_order_from_where_it_was() {
 }
 
 #[test]
-fn answers_of_the_wrong_kind_or_number_are_no_answers() {
+fn acknowledgements_of_the_wrong_kind_or_id_are_ignored() {
     let mut talk = Talk::new(Limits::default());
     let speaker = away(&mut talk);
     let (peer, _) = talk.lasting("sub");
@@ -79,7 +79,7 @@ fn answers_of_the_wrong_kind_or_number_are_no_answers() {
 }
 
 #[test]
-fn what_a_client_sends_twice_at_qos_2_is_published_once_until_it_is_released() {
+fn a_repeated_qos_2_message_is_published_once_until_it_is_released() {
     let mut talk = Talk::new(Limits::default());
     let hearer = talk.client("hearer");
     talk.say(&hearer, &subscribe(1, &[("#", 0)]));
@@ -97,7 +97,7 @@ fn what_a_client_sends_twice_at_qos_2_is_published_once_until_it_is_released() {
 }
 
 #[test]
-fn a_second_connection_of_a_client_ends_the_first_and_has_its_session() {
+fn a_second_connection_of_a_client_takes_over_the_session_of_the_first() {
     let mut talk = Talk::new(Limits::default());
     let speaker = away(&mut talk);
     let (first, _) = talk.lasting("sub");
@@ -116,7 +116,7 @@ fn a_second_connection_of_a_client_ends_the_first_and_has_its_session() {
 }
 
 #[test]
-fn a_clean_session_forgets_what_was_and_leaves_nothing() {
+fn a_clean_session_discards_earlier_state_and_leaves_none() {
     let mut talk = Talk::new(Limits::default());
     let speaker = away(&mut talk);
     talk.say(&speaker, &publish("a", "one", 2, 1));

@@ -26,7 +26,7 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
 ];
 
 #[test]
-fn a_filter_is_for_the_names_that_it_says() {
+fn a_filter_matches_exactly_its_topic_names() {
     for (filter, names, others) in CASES {
         let mut tree = Tree::default();
         tree.insert(filter, SessionId(1), Qos::One);
@@ -43,7 +43,7 @@ fn a_filter_is_for_the_names_that_it_says() {
 }
 
 #[test]
-fn of_all_filters_of_a_client_the_best_counts_and_once() {
+fn overlapping_filters_of_a_client_count_once_at_the_highest_qos() {
     let mut tree = Tree::default();
     let empty = format!("{tree:?}");
     for (filter, session, qos) in [
@@ -78,7 +78,7 @@ fn of_all_filters_of_a_client_the_best_counts_and_once() {
 }
 
 #[test]
-fn names_and_filters_are_checked() {
+fn topic_names_and_filters_are_validated() {
     let within = Err(Malformed("a wildcard within a level, or not at the end"));
     for filter in ["#/a", "a#", "a/#/b", "+a", "a+", "a/b+/c", "##", "++", "a/##"] {
         assert_eq!(check_filter(filter), within, "{filter}");

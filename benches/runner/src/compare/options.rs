@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn without_options_it_is_hello_over_all_servers() {
+    fn the_default_options_run_hello_over_all_servers() {
         let options = parse("").expect("right");
         assert_eq!(options.scenarios, [&SCENARIOS[0]]);
         assert_eq!(options.servers.len(), SERVERS.len());
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_arguments_are_refused() {
         for line in [
             "nginx",
             "--fast",

@@ -141,7 +141,7 @@ mod tests {
     use super::Counter;
 
     #[test]
-    fn reports_of_perf_and_strace_are_read() {
+    fn reports_of_perf_and_strace_are_parsed() {
         let perf = "# started on today\n\n29,,raw_syscalls:sys_enter,1519410,100.00,,\n";
         assert_eq!(Counter::Perf.parse(perf), Some(29));
         assert_eq!(Counter::Perf.parse("<not counted>,,raw_syscalls:sys_enter,0,100.00,,\n"), None);

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn without_options_it_is_everything() {
+    fn the_default_options_select_everything() {
         let options = parse("").expect("right");
         assert_eq!(options.servers.len(), SERVERS.len());
         assert_eq!(options.bodies, [Body::Small, Body::Large]);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smoke_is_of_ours_alone_unless_others_are_named() {
+    fn a_smoke_run_covers_only_rotor_unless_others_are_named() {
         let options = parse("--smoke").expect("right");
         assert_eq!(names(&options), ["rotor"]);
         assert_eq!((options.rounds, options.requests(Body::Small, 1)), (1, 20));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_arguments_are_refused() {
         for line in
             ["go", "--fast", "--server a", "--way", "--body huge", "--delay 0", "--rounds x"]
         {

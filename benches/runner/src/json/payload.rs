@@ -64,7 +64,7 @@ mod tests {
     use super::{Body, LARGE_BYTES};
 
     #[test]
-    fn bodies_have_their_length_and_sum() {
+    fn bodies_have_the_expected_length_and_checksum() {
         let small = Body::Small.payload();
         assert!(small.bytes.starts_with(b"[1,2,3,") && small.bytes.ends_with(b",20]"));
         assert_eq!(small.answer, br#"{"sum":210}"#);

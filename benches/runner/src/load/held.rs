@@ -244,13 +244,13 @@ mod tests {
     }
 
     #[test]
-    fn idle_connections_are_still_there_at_the_end() {
+    fn idle_connections_are_still_open_at_the_end() {
         let idle = Idle::open(serve(b"Hello, World!".to_vec()), 10).expect("it answers");
         idle.finish().expect("it answers again");
     }
 
     #[test]
-    fn halves_are_read_and_then_the_rest() {
+    fn half_answers_are_read_and_then_the_rest() {
         let address = serve(body());
         let held = HalfAnswers::open(address, 10, &Exchange::get(address, "/", body()))
             .expect("it answers");
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_second_half_is_noticed() {
+    fn a_wrong_second_half_is_detected() {
         let mut wrong = body();
         *wrong.last_mut().expect("not empty") ^= 1;
         let address = serve(wrong);

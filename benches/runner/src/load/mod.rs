@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_answers_are_noticed() {
+    fn too_many_answers_are_detected() {
         match run(ANSWER.repeat(5), 1000, 3) {
             Err(LoadError::Surplus) => {}
             other => panic!("expected a surplus, got {other:?}"),
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_answer_is_noticed() {
+    fn a_wrong_answer_is_detected() {
         match run(ANSWER.repeat(3) + &ANSWER.replace("World", "Moons"), 1, 3) {
             Err(LoadError::Answer(_)) => {}
             other => panic!("expected a wrong answer, got {other:?}"),
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_connection_is_noticed() {
+    fn a_closed_connection_is_detected() {
         match run(ANSWER.repeat(4), 1000, 2) {
             // The kernel says the latter when our requests met the closed socket.
             Err(LoadError::Closed(4) | LoadError::Io(_)) => {}

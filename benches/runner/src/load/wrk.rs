@@ -115,7 +115,7 @@ mod tests {
     use super::{WrkRun, parse};
 
     #[test]
-    fn the_line_of_the_script_is_read() {
+    fn the_output_line_of_the_script_is_parsed() {
         let expected = WrkRun {
             requests: 1000,
             wall: Duration::from_secs(2),

@@ -92,7 +92,7 @@ mod tests {
 ";
 
     #[test]
-    fn a_summary_is_read_with_and_without_errors() {
+    fn a_summary_is_parsed_with_and_without_errors() {
         let calls = parse_summary(SUMMARY).expect("a summary");
         assert_eq!(calls.len(), 3);
         assert_eq!(calls["recvfrom"], 2001);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_start_costs_cancels() {
+    fn calls_of_the_startup_cancel_out() {
         let once = parse_summary(SUMMARY).expect("a summary");
         let mut twice = once.clone();
         *twice.get_mut("sendto").expect("there") += 1000;
