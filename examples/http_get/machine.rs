@@ -1,5 +1,5 @@
 //! One request on one connection, without a pool: a handler that passes its response on piece by
-//! piece, and a feed of one request.
+//! piece, and a source of one request.
 //!
 //! The handler holds nothing of the body: each piece goes to the context and is then forgotten, so
 //! a download of any size takes as little memory as a small one.
@@ -104,7 +104,7 @@ impl<C: Receives> Client for Download<C> {
     }
 }
 
-/// A feed of one request. It keeps the future of the outcome, although the handler reports that to
+/// A source of one request. It keeps the future of the outcome, although the handler reports that to
 /// the context, because dropping the future would cancel the request.
 pub(crate) struct Once<C: Receives> {
     pub(crate) download: Option<Download<C>>,

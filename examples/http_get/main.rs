@@ -189,7 +189,7 @@ impl OnAnyLoop for Fetch {
         let config = url.client_config();
         let (authority, target) = (url.authority().to_owned(), url.target().to_owned());
         let download = Download { authority, target, context: PhantomData };
-        let feed = Once { download: Some(download), under_way: None };
+        let source = Once { download: Some(download), under_way: None };
         let mut creator = Loop::<Machines<N>, B>::with_backend(backend, &Config::new())?;
         let dns = creator.add_part(Machines::Resolver, |scope| {
             Ok(Resolver::new(ResolverConfig::system(), scope))
@@ -198,7 +198,7 @@ impl OnAnyLoop for Fetch {
             Console { dns, output, status: None, length: None, received: 0, outcome: None };
         let mut instance = creator.instantiate(console);
         instance.add_machine_with(|scope| {
-            let seed = ConnectionSeed::new(feed, Arc::new(config));
+            let seed = ConnectionSeed::new(source, Arc::new(config));
             Connect::new(&server, seed, scope).wrap(Machines::Get)
         })?;
         instance.run()?;

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use rotor_core::{
-    Config, Future, Infallible, Job, Loop, Machine, OffloadPool, Outcome, Permits, Place, RunAtResult,
-    Response, Scope,
+    Config, Future, Infallible, Job, Loop, Machine, OffloadPool, Outcome, Permits, Place, Response,
+    RunAtResult, Scope,
 };
 
 use crate::work::Work;
@@ -63,7 +63,8 @@ impl Batches {
                     continue;
                 }
                 Way::Permit => {
-                    let RunAtResult::Now(value) = scope.run_at(&self.place, move || work.run()) else {
+                    let RunAtResult::Now(value) = scope.run_at(&self.place, move || work.run())
+                    else {
                         panic!("a permit is free")
                     };
                     **scope += value;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rotor_core::{
-    BarrierReached, Barrier, Config, Future, LockGuard, Infallible, Lock, Loop, Machine, Outcome, Permit,
-    Permits, Response, Scope,
+    Barrier, BarrierReached, Config, Future, Infallible, Lock, LockGuard, Loop, Machine, Outcome,
+    Permit, Permits, Response, Scope,
 };
 use tokio::sync::{Mutex, Semaphore};
 use tokio::task::yield_now;
@@ -189,14 +189,14 @@ fn barrier_tokio() {
 
 /// Something for which users wait.
 trait Line: Clone + 'static {
-    type LockGuard;
+    type Held;
 
     fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<Self::Held>;
     fn end(held: Self::Held);
 }
 
 impl Line for Permits {
-    type LockGuard = Permit;
+    type Held = Permit;
 
     fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<Permit> {
         Permits::ask(self, scope)
@@ -208,7 +208,7 @@ impl Line for Permits {
 }
 
 impl Line for Lock<u64> {
-    type LockGuard = LockGuard<u64>;
+    type Held = LockGuard<u64>;
 
     fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<LockGuard<u64>> {
         Lock::ask(self, scope)
@@ -220,7 +220,7 @@ impl Line for Lock<u64> {
 }
 
 impl Line for Barrier {
-    type LockGuard = BarrierReached;
+    type Held = BarrierReached;
 
     fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<BarrierReached> {
         self.arrive(scope)
