@@ -43,7 +43,7 @@ pub(crate) struct Crawler<C: Site> {
     /// The pages that were found, whether visited or not.
     known: BTreeSet<String>,
     waiting: VecDeque<String>,
-    under_way: Vec<(String, Future<ClientResult<Fetch<C>>>)>,
+    in_flight: Vec<(String, Future<ClientResult<Fetch<C>>>)>,
 }
 
 impl<C: Site> Crawler<C> {
@@ -60,37 +60,37 @@ impl<C: Site> Crawler<C> {
             bounds,
             known: BTreeSet::new(),
             waiting: VecDeque::new(),
-            under_way: Vec::new(),
+            in_flight: Vec::new(),
         };
-        crawler.note(crawler.url.target().to_owned());
+        crawler.enqueue(crawler.url.target().to_owned());
         Response::ok(crawler).deadline(scope.now())
     }
 
     /// Adds a page to be visited, unless it is known already or there are enough.
-    fn note(&mut self, target: String) {
+    fn enqueue(&mut self, target: String) {
         if self.known.len() < self.bounds.pages && self.known.insert(target.clone()) {
             self.waiting.push_back(target);
         }
     }
 
     /// Takes the outcomes that are ready, and asks for more pages.
-    fn go_on(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
-        for (target, future) in std::mem::take(&mut self.under_way) {
+    fn fetch_next(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
+        for (target, future) in std::mem::take(&mut self.in_flight) {
             match future.take() {
-                Outcome::Pending(future) => self.under_way.push((target, future)),
+                Outcome::Pending(future) => self.in_flight.push((target, future)),
                 Outcome::Value(outcome) => {
                     scope.visited(&target, outcome.as_ref());
                     if let Ok(page) = outcome {
                         links(&page, &self.url, &target)
                             .into_iter()
-                            .for_each(|link| self.note(link));
+                            .for_each(|link| self.enqueue(link));
                     }
                 }
                 // The pool is gone, and the loop is about to end.
                 Outcome::Lost(_) => {}
             }
         }
-        while self.under_way.len() < self.bounds.at_once
+        while self.in_flight.len() < self.bounds.at_once
             && let Some(target) = self.waiting.pop_front()
         {
             let fetch = Fetch::get(&target)
@@ -98,14 +98,14 @@ impl<C: Site> Crawler<C> {
                 .header("User-Agent", "rotor-crawler")
                 .body_bytes_max(self.bounds.page_bytes);
             match scope.pool().ask(self.server.clone(), fetch, scope) {
-                Ok(future) => self.under_way.push((target, future)),
+                Ok(future) => self.in_flight.push((target, future)),
                 Err(_full_or_gone) => {
                     self.waiting.push_front(target);
                     break;
                 }
             }
         }
-        if self.under_way.is_empty() {
+        if self.in_flight.is_empty() {
             scope.done();
             return Response::done();
         }
@@ -118,15 +118,15 @@ impl<C: Site> Machine for Crawler<C> {
     type Seed = Infallible;
 
     fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
-        self.go_on(scope)
+        self.fetch_next(scope)
     }
 
     fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
-        self.go_on(scope)
+        self.fetch_next(scope)
     }
 
     fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
-        self.go_on(scope)
+        self.fetch_next(scope)
     }
 }
 

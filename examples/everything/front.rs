@@ -48,12 +48,12 @@ impl Server for Front {
                 let page = format!("{:#}\n", scope.stats.to_json());
                 response.reply(Status::OK, "application/json", page.as_bytes())
             }
-            (Method::Get | Method::Head, "/fetch") => match wanted(head.query()) {
+            (Method::Get | Method::Head, "/fetch") => match requested_url(head.query()) {
                 Ok(url) => return fetch(url, response, scope),
-                Err(reason) => say(Status::BAD_REQUEST, reason, response),
+                Err(reason) => reply_text(Status::BAD_REQUEST, reason, response),
             },
             (_, "/" | "/stats" | "/fetch") => not_allowed(response),
-            _ => say(Status::NOT_FOUND, HELP, response),
+            _ => reply_text(Status::NOT_FOUND, HELP, response),
         };
         reply.into()
     }
@@ -65,15 +65,15 @@ impl Server for Front {
             Outcome::Pending(page) => return Next::go_on(Front { page }).keep_deadline(),
             Outcome::Value(Ok(page)) => {
                 scope.stats.own.fetched += 1;
-                pass_on(&page, response).into()
+                forward(&page, response).into()
             }
             Outcome::Value(Err(error)) => {
                 scope.stats.own.failed += 1;
-                say(error.gateway_status(), &with_causes(&error).to_string(), response)
+                reply_text(error.gateway_status(), &with_causes(&error).to_string(), response)
             }
             Outcome::Lost(lost) => {
                 scope.stats.own.failed += 1;
-                say(Status::BAD_GATEWAY, &lost.to_string(), response)
+                reply_text(Status::BAD_GATEWAY, &lost.to_string(), response)
             }
         };
         reply.into()
@@ -88,20 +88,20 @@ fn fetch(url: Url, response: &mut Response<'_>, scope: &mut Scope<'_, Shared>) -
         Ok(page) => Next::go_on(Front { page }).no_deadline(),
         Err(_full_or_gone) => {
             scope.stats.own.failed += 1;
-            say(Status::SERVICE_UNAVAILABLE, "too many requests wait", response).into()
+            reply_text(Status::SERVICE_UNAVAILABLE, "too many requests wait", response).into()
         }
     }
 }
 
 /// Returns the URL in a query `url=…`, either verbatim up to the end, or percent-encoded, as forms
 /// and `curl --data-urlencode` send it.
-fn wanted(query: Option<&str>) -> Result<Url, &'static str> {
+fn requested_url(query: Option<&str>) -> Result<Url, &'static str> {
     const EXPECTED: &str = "expected /fetch?url=http://HOST[:PORT][/PATH]";
     let text = query.and_then(|query| query.strip_prefix("url=")).ok_or(EXPECTED)?;
     let url = if text.starts_with("http://") {
         text.to_owned()
     } else {
-        decoded(text).ok_or(EXPECTED)?
+        percent_decode(text).ok_or(EXPECTED)?
     };
     if url.len() > URL_BYTES_MAX || !url.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err("the URL is too long, or holds what has to be encoded");
@@ -112,7 +112,7 @@ fn wanted(query: Option<&str>) -> Result<Url, &'static str> {
 }
 
 /// Removes the percent-encoding. Returns `None` if that is malformed.
-fn decoded(text: &str) -> Option<String> {
+fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
@@ -132,7 +132,7 @@ fn decoded(text: &str) -> Option<String> {
 
 /// Passes a page on, together with its content type. Its other fields only concern the connection
 /// to its server.
-fn pass_on(page: &Fetched, response: &mut Response<'_>) -> Result<(), MessageError> {
+fn forward(page: &Fetched, response: &mut Response<'_>) -> Result<(), MessageError> {
     response.status(page.status)?;
     response.add_header(
         "Content-Type",
@@ -147,7 +147,7 @@ fn pass_on(page: &Fetched, response: &mut Response<'_>) -> Result<(), MessageErr
 }
 
 /// Answers with one line of text.
-fn say(status: Status, text: &str, response: &mut Response<'_>) -> Reply {
+fn reply_text(status: Status, text: &str, response: &mut Response<'_>) -> Reply {
     response.reply(status, "text/plain", format!("{}\n", text.trim_end()).as_bytes())
 }
 

@@ -18,7 +18,7 @@ use rotor::{Future, Time};
 pub(crate) type Get<C, S, T> = Connect<Connection<Download<C>, Once<C>>, S, T>;
 
 /// What the context does with a download.
-pub(crate) trait Receives: HasResolver + Sized + 'static {
+pub(crate) trait DownloadSink: HasResolver + Sized + 'static {
     /// Receives the head of the response.
     fn head(&mut self, head: &Head<'_>) -> std::io::Result<()>;
 
@@ -49,7 +49,7 @@ impl<C> Download<C> {
     }
 }
 
-impl<C: Receives> Client for Download<C> {
+impl<C: DownloadSink> Client for Download<C> {
     type Context = C;
     type Output = ();
     type Upgrade = NoUpgrade<C>;
@@ -106,12 +106,12 @@ impl<C: Receives> Client for Download<C> {
 
 /// A source of one request. It keeps the future of the outcome, although the handler reports that to
 /// the context, because dropping the future would cancel the request.
-pub(crate) struct Once<C: Receives> {
+pub(crate) struct Once<C: DownloadSink> {
     pub(crate) download: Option<Download<C>>,
     pub(crate) under_way: Option<Future<ClientResult<Download<C>>>>,
 }
 
-impl<C: Receives> RequestSource<Download<C>> for Once<C> {
+impl<C: DownloadSink> RequestSource<Download<C>> for Once<C> {
     fn next(&mut self, _: bool, scope: &mut Scope<'_, C>) -> Offer<Download<C>> {
         let Some(download) = self.download.take() else { return Offer::Close };
         let (port, future) = scope.create_future();
@@ -129,7 +129,7 @@ impl<C: Receives> RequestSource<Download<C>> for Once<C> {
     }
 }
 
-fn end<C: Receives>(scope: &mut Scope<'_, C>, outcome: Result<(), ClientError>) {
+fn end<C: DownloadSink>(scope: &mut Scope<'_, C>, outcome: Result<(), ClientError>) {
     scope.ended(outcome);
     scope.stop_loop();
 }

@@ -31,7 +31,7 @@ use std::marker::PhantomData;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use machine::{Download, Get, Once, Receives};
+use machine::{Download, DownloadSink, Get, Once};
 use rotor::dns::{Dns, Resolver, ResolverConfig};
 use rotor::http::Status;
 use rotor::http::client::{ClientError, ConnectionSeed, Head};
@@ -128,7 +128,7 @@ impl HasResolver for Console {
     }
 }
 
-impl Receives for Console {
+impl DownloadSink for Console {
     fn head(&mut self, head: &Head<'_>) -> io::Result<()> {
         self.output.begin()?;
         (self.status, self.length) = (Some(head.status()), head.body_length());

@@ -80,11 +80,11 @@ impl<C> Desk<C> {
     }
 
     /// Delivers the answers that have arrived, then takes questions.
-    fn work(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
+    fn serve_calls(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         self.finish_lookups(scope);
         for _ in 0..BUDGET {
             match self.calls.try_receive() {
-                Ok(call) => self.take(call, scope),
+                Ok(call) => self.handle_call(call, scope),
                 Err(ReceiveError::Empty) => return Response::ok(self),
                 Err(ReceiveError::Closed) => return Response::done(),
             }
@@ -93,7 +93,7 @@ impl<C> Desk<C> {
         Response::ok(self)
     }
 
-    fn take(&mut self, call: Call<Arc<str>, Answer>, scope: &Scope<'_, C>) {
+    fn handle_call(&mut self, call: Call<Arc<str>, Answer>, scope: &Scope<'_, C>) {
         let (city, asker) = call.into_parts();
         if asker.is_cancelled() {
             return;
@@ -102,7 +102,7 @@ impl<C> Desk<C> {
             return answer(asker, Ok(page));
         }
         if let Some(lookup) = self.lookups.get_mut(&city) {
-            return lookup.join(asker);
+            return lookup.add_asker(asker);
         }
         match self.fetch(&city, scope) {
             Some(fetched) => {
@@ -152,7 +152,7 @@ impl<C> Desk<C> {
 impl Lookup {
     /// Adds a client that waits. If there are too many of them, those that are gone are removed
     /// first, so that clients that keep coming and going do not use up the limit.
-    fn join(&mut self, asker: Port<Answer>) {
+    fn add_asker(&mut self, asker: Port<Answer>) {
         if self.askers.len() >= ASKERS_MAX {
             self.askers.retain(|asker| !asker.is_cancelled());
         }
@@ -172,7 +172,7 @@ impl<C> Machine for Desk<C> {
     }
 
     fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
-        self.work(scope)
+        self.serve_calls(scope)
     }
 }
 

@@ -56,21 +56,22 @@ enum Next {
 }
 
 /// Executes a command and writes the response. An error means that the output was closed.
-fn obey(line: &[u8], output: &mut Output, shared: &mut Shared, now: Time) -> io::Result<Next> {
+fn execute(line: &[u8], output: &mut Output, shared: &mut Shared, now: Time) -> io::Result<Next> {
     shared.counts.commands += 1;
     let store = &mut shared.store;
     let answered = match Command::parse(line) {
         Ok(Command::Set { key, value }) => {
-            store.set(key, value, now).map(|()| output.write_all(b"OK\n")).map_err(why)
+            store.set(key, value, now).map(|()| output.write_all(b"OK\n")).map_err(refusal_text)
         }
         Ok(Command::Get(key)) => Ok(match store.get(key, now) {
             Some(value) => output.write_pieces(&[b"VALUE ", value, b"\n"]),
             None => output.write_all(b"NONE\n"),
         }),
         Ok(Command::Delete(key)) => Ok(writeln!(output, "{}", u8::from(store.delete(key, now)))),
-        Ok(Command::Increment(key)) => {
-            store.increment(key, now).map(|number| writeln!(output, "{number}")).map_err(why)
-        }
+        Ok(Command::Increment(key)) => store
+            .increment(key, now)
+            .map(|number| writeln!(output, "{number}"))
+            .map_err(refusal_text),
         Ok(Command::Expire { key, after }) => {
             Ok(writeln!(output, "{}", u8::from(store.expire(key, after, now))))
         }
@@ -87,7 +88,7 @@ fn obey(line: &[u8], output: &mut Output, shared: &mut Shared, now: Time) -> io:
     answered.map(|()| Next::Line)
 }
 
-fn why(refusal: Refusal) -> &'static str {
+fn refusal_text(refusal: Refusal) -> &'static str {
     match refusal {
         Refusal::Full => "the store is full",
         Refusal::NotANumber => "the value is not a number",
@@ -155,7 +156,7 @@ impl Client {
         Intent::of(self).flush(LISTED_BYTES).no_deadline()
     }
 
-    fn list_on(
+    fn continue_listing(
         mut self,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, Shared>,
@@ -202,7 +203,7 @@ impl Protocol for Client {
         let (now, line) = (scope.now(), matched.content(transport.input));
         // telnet ends lines in this way.
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let next = obey(line, transport.output, scope, now);
+        let next = execute(line, transport.output, scope, now);
         matched.consume(transport.input);
         match next {
             Ok(Next::Line) => self.next_line(transport, scope),
@@ -217,7 +218,7 @@ impl Protocol for Client {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, Shared>,
     ) -> Intent<Client> {
-        self.list_on(transport, scope)
+        self.continue_listing(transport, scope)
     }
 
     fn wakeup(
@@ -225,7 +226,7 @@ impl Protocol for Client {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, Shared>,
     ) -> Intent<Client> {
-        self.list_on(transport, scope)
+        self.continue_listing(transport, scope)
     }
 
     fn timeout(

@@ -105,7 +105,7 @@ impl Store {
     }
 
     /// Makes room for the pair, in addition to all others or in place of the one with the same key.
-    fn make_place(&mut self, key: &[u8], value: &[u8], now: Time) -> Result<(), Refusal> {
+    fn make_room(&mut self, key: &[u8], value: &[u8], now: Time) -> Result<(), Refusal> {
         let old = self.pairs.get(key).map(|pair| cost(key, &pair.value));
         let is_full = |store: &Store| {
             (old.is_none() && store.pairs.len() >= store.pairs_max)
@@ -120,7 +120,7 @@ impl Store {
     /// Stores a pair that does not expire, in place of the previous one.
     pub(crate) fn set(&mut self, key: &[u8], value: &[u8], now: Time) -> Result<(), Refusal> {
         self.remove_expired(key, now);
-        self.make_place(key, value, now)?;
+        self.make_room(key, value, now)?;
         self.remove(key);
         self.bytes += cost(key, value);
         self.pairs.insert(key.into(), Pair { value: value.into(), expires: None });
@@ -142,7 +142,7 @@ impl Store {
         let number: i64 = text.parse().map_err(|_| Refusal::NotANumber)?;
         let number = number.checked_add(1).ok_or(Refusal::TooLarge)?;
         let value = number.to_string().into_bytes();
-        self.make_place(key, &value, now)?;
+        self.make_room(key, &value, now)?;
         if let Some(pair) = self.pairs.get_mut(key) {
             self.bytes = self.bytes - pair.value.len() + value.len();
             pair.value = value;

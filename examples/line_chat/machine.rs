@@ -58,11 +58,11 @@ impl Room {
     fn leave(&mut self, gone: Seat) {
         // Removed first, so that the member does not get this line itself.
         self.members.remove(&gone.token);
-        self.say(gone.token, &Block::from(format!("* {} left\n", gone.number).into_bytes()));
+        self.broadcast(gone.token, &Block::from(format!("* {} left\n", gone.number).into_bytes()));
     }
 
     /// Sends a line to everybody except the speaker.
-    fn say(&mut self, speaker: Token, line: &Block) {
+    fn broadcast(&mut self, speaker: Token, line: &Block) {
         for (_, member) in self.members.iter().filter(|(token, _)| **token != speaker) {
             // A member whose outbox is full ends by itself, and one that is gone leaves the room by
             // itself, so there is nothing to do here.
@@ -112,7 +112,7 @@ impl<C: HasRoom> Protocol for Client<C> {
         let room = scope.room();
         let seat = room.join(outbox.sender());
         let number = seat.number;
-        room.say(seat.token, &Block::from(format!("* {number} joined\n").into_bytes()));
+        room.broadcast(seat.token, &Block::from(format!("* {number} joined\n").into_bytes()));
         let seat = scope.at_end(seat, |context: &mut C, seat| context.room().leave(seat));
         match transport.output.push_block(format!("* you are {number}\n").into_bytes()) {
             Ok(()) => Client { seat, outbox }.silent(),
@@ -140,7 +140,7 @@ impl<C: HasRoom> Protocol for Client<C> {
         line.push('\n');
         matched.consume(transport.input);
         let speaker = scope.token();
-        scope.room().say(speaker, &Block::from(line.into_bytes()));
+        scope.room().broadcast(speaker, &Block::from(line.into_bytes()));
         self.silent()
     }
 

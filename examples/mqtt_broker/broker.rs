@@ -179,7 +179,7 @@ impl Broker {
     }
 
     /// Does something with a session that may change how much it holds.
-    fn with<T>(
+    fn with_session<T>(
         &mut self,
         id: SessionId,
         what: impl FnOnce(&mut Session, &mut Counts, &Retained) -> T,
@@ -229,7 +229,7 @@ impl Broker {
         }
         if let Some(will) = seat.will {
             self.counts.wills += 1;
-            self.tell(&will.topic, &will.message, will.retain, will.is_empty);
+            self.send_to_subscribers(&will.topic, &will.message, will.retain, will.is_empty);
         }
     }
 
@@ -240,11 +240,22 @@ impl Broker {
 
     pub(crate) fn publish(&mut self, publish: &Publish<'_>) {
         let message = Message::of(publish);
-        self.tell(publish.topic, &message, publish.retain, publish.payload.is_empty());
+        self.send_to_subscribers(
+            publish.topic,
+            &message,
+            publish.retain,
+            publish.payload.is_empty(),
+        );
     }
 
     /// Sends a message to all subscribers.
-    fn tell(&mut self, topic: &str, message: &Message, retain: bool, is_empty: bool) {
+    fn send_to_subscribers(
+        &mut self,
+        topic: &str,
+        message: &Message,
+        retain: bool,
+        is_empty: bool,
+    ) {
         self.counts.published += 1;
         if retain && !self.retained.set(topic, message, is_empty, self.limits.retained_max) {
             self.counts.dropped += 1;
@@ -262,10 +273,13 @@ impl Broker {
         if qos == Qos::Zero {
             return session.deliver_once(message, &mut self.counts);
         }
-        let has_room = session.takes(message, &self.limits) && self.has_room_for(message.len());
+        let has_room =
+            session.has_queue_room(message, &self.limits) && self.has_room_for(message.len());
         // Making room may have removed that session itself.
         let delivered = has_room
-            && self.with(id, |session, counts, _| session.deliver(message, qos, counts)).is_some();
+            && self
+                .with_session(id, |session, counts, _| session.deliver(message, qos, counts))
+                .is_some();
         if !delivered {
             self.counts.dropped += 1;
         }
@@ -306,12 +320,12 @@ impl Broker {
 
     /// Sends as much as there is room for. Returns `false` if the session has another connection by
     /// now.
-    pub(crate) fn go_on(&mut self, seat: &Seat) -> bool {
+    pub(crate) fn send_pending(&mut self, seat: &Seat) -> bool {
         let bytes = self.limits.held_bytes_max.saturating_sub(self.held_bytes);
-        let went_on = self.with(seat.session, |session, counts, retained| {
+        let went_on = self.with_session(seat.session, |session, counts, retained| {
             let is_its = session.is_linked_to(seat.token);
             if is_its {
-                session.go_on(retained, bytes, counts);
+                session.send_pending(retained, bytes, counts);
             }
             is_its
         });
@@ -320,7 +334,7 @@ impl Broker {
 
     /// Called when a client has answered a message, so that it need not be kept.
     pub(crate) fn answered(&mut self, seat: &Seat, how: fn(&mut Session, u16), id: u16) {
-        self.with(seat.session, |session, _, _| how(session, id));
+        self.with_session(seat.session, |session, _, _| how(session, id));
     }
 
     /// Returns the number of sessions, of those that are away, and of retained messages.

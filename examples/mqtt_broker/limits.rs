@@ -25,7 +25,7 @@ pub(crate) const FILTER_BYTES_MAX: usize = 1_024;
 
 /// How many retained messages are checked in one call, so that a subscription does not hold up
 /// other clients.
-pub(crate) const LOOKED_AT_MAX: usize = 1_000;
+pub(crate) const SCANNED_MAX: usize = 1_000;
 
 /// How much may be on its way to a client and not yet in its output: bytes, and messages.
 pub(crate) const OUTBOX_BYTES_MAX: usize = 1_024 * 1_024;

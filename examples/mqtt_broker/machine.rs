@@ -78,7 +78,7 @@ impl<C: HasBroker> Client<C> {
         scope: &mut Scope<'_, C>,
     ) -> Intent<()> {
         let obeyed = match Packet::read(&transport.input[..matched.len()]) {
-            Ok(packet) => self.obey(&packet, transport.output, scope),
+            Ok(packet) => self.handle_packet(&packet, transport.output, scope),
             Err(malformed) => Err(malformed.into()),
         };
         matched.consume(transport.input);
@@ -91,7 +91,7 @@ impl<C: HasBroker> Client<C> {
     }
 
     /// Executes a packet.
-    fn obey(
+    fn handle_packet(
         &mut self,
         packet: &Packet<'_>,
         output: &mut Output,
@@ -125,7 +125,7 @@ impl<C: HasBroker> Client<C> {
             }
         };
         output.write_all(&connack(Accepted::New, is_known))?;
-        scope.broker().go_on(&seat);
+        scope.broker().send_pending(&seat);
         // §3.1.2.10
         let keep_alive = Duration::from_secs(connect.keep_alive.into());
         let patience = (!keep_alive.is_zero()).then(|| keep_alive * 3 / 2);
@@ -198,7 +198,7 @@ fn exchange<C: HasBroker>(
         Packet::Connect(_) => return Err(Malformed("a second CONNECT").into()),
     }
     // An answer may have made room, or there is a retained message.
-    broker.go_on(seat);
+    broker.send_pending(seat);
     Ok(())
 }
 
@@ -245,7 +245,7 @@ impl<C: HasBroker> Protocol for Client<C> {
     /// connection.
     fn wakeup(self, _: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
         match &self.stage {
-            Stage::Known { seat, .. } if !scope.broker().go_on(seat) => Intent::done(),
+            Stage::Known { seat, .. } if !scope.broker().send_pending(seat) => Intent::done(),
             _ => Intent::of(self).keep().keep_deadline(),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::answer::Message;
 use super::packet::Qos;
-use super::topic::beginning;
+use super::topic::literal_prefix;
 
 /// The messages, by the names of their topics.
 #[derive(Debug, Default)]
@@ -47,13 +47,13 @@ impl Retained {
         &'a self,
         replay: &Replay,
     ) -> impl Iterator<Item = (&'a Arc<str>, &'a Message)> + use<'a> {
-        let beginning: Box<str> = beginning(&replay.filter).into();
+        let literal_prefix: Box<str> = literal_prefix(&replay.filter).into();
         let from = match &replay.after {
             Some(after) => Bound::Excluded(&**after),
-            None => Bound::Included(&*beginning),
+            None => Bound::Included(&*literal_prefix),
         };
         let rest = self.messages.range::<str, _>((from, Bound::Unbounded));
-        rest.take_while(move |(name, _)| name.starts_with(&*beginning))
+        rest.take_while(move |(name, _)| name.starts_with(&*literal_prefix))
     }
 
     pub(crate) fn len(&self) -> usize {

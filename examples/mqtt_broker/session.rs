@@ -7,7 +7,7 @@ use rotor::stream::{Block, OutboxError, OutboxSender};
 use rotor::{Notifier, Token};
 
 use super::answer::{Message, pubrel};
-use super::limits::{Counts, LOOKED_AT_MAX, Limits, RECEIVED_MAX, UNANSWERED_MAX};
+use super::limits::{Counts, Limits, RECEIVED_MAX, SCANNED_MAX, UNANSWERED_MAX};
 use super::packet::Qos;
 use super::reader::Malformed;
 use super::retained::{Replay, Retained};
@@ -121,14 +121,14 @@ impl Session {
 
     /// Returns whether one more message may wait. If the client is too slow, the newest message is
     /// dropped.
-    pub(crate) fn takes(&self, message: &Message, limits: &Limits) -> bool {
+    pub(crate) fn has_queue_room(&self, message: &Message, limits: &Limits) -> bool {
         self.waiting.len() < limits.waiting_max
             && self.waiting_bytes + message.len() <= limits.waiting_bytes_max
     }
 
     /// Sends a message of QoS 1 or 2, now or later.
     pub(crate) fn deliver(&mut self, message: &Message, qos: Qos, counts: &mut Counts) {
-        self.wait(message.clone(), qos, false);
+        self.enqueue(message.clone(), qos, false);
         self.send(counts);
     }
 
@@ -144,15 +144,15 @@ impl Session {
 
     /// Sends what waits, as far as there is room. All clients together have room for this many
     /// bytes.
-    pub(crate) fn go_on(&mut self, retained: &Retained, bytes: usize, counts: &mut Counts) {
+    pub(crate) fn send_pending(&mut self, retained: &Retained, bytes: usize, counts: &mut Counts) {
         self.send(counts);
         if !self.replays.is_empty() {
-            self.say_retained(retained, bytes, counts);
+            self.send_retained(retained, bytes, counts);
             self.send(counts);
         }
     }
 
-    fn wait(&mut self, message: Message, qos: Qos, retain: bool) {
+    fn enqueue(&mut self, message: Message, qos: Qos, retain: bool) {
         self.waiting_bytes += message.len();
         self.held_bytes += message.len();
         self.waiting.push_back(Delivery { message, qos, retain });
@@ -185,18 +185,18 @@ impl Session {
     }
 
     /// Sends some of the retained messages, and wakes itself for the rest.
-    fn say_retained(&mut self, retained: &Retained, bytes: usize, counts: &mut Counts) {
+    fn send_retained(&mut self, retained: &Retained, bytes: usize, counts: &mut Counts) {
         let Some(link) = self.link.clone() else { return };
         let held_bytes_max = self.held_bytes + bytes;
-        let mut looked_at = 0;
+        let mut scanned = 0;
         while let Some(mut replay) = self.replays.pop_front() {
             for (name, message) in retained.rest(&replay) {
-                if looked_at == LOOKED_AT_MAX {
+                if scanned == SCANNED_MAX {
                     // In the next turn, after the other machines.
                     link.notifier.wakeup();
                     return self.replays.push_front(replay);
                 }
-                looked_at += 1;
+                scanned += 1;
                 if matches(&replay.filter, name) {
                     let qos = replay.qos.min(message.qos);
                     if qos == Qos::Zero && link.send(message.once(true)) {
@@ -206,7 +206,7 @@ impl Session {
                         // after each of them.
                         counts.dropped += 1;
                     } else if qos > Qos::Zero && self.waiting.len() < UNANSWERED_MAX {
-                        self.wait(message.clone(), qos, true);
+                        self.enqueue(message.clone(), qos, true);
                     } else {
                         // Room in the outbox, or an answer, wakes the machine.
                         return self.replays.push_front(replay);
@@ -221,7 +221,7 @@ impl Session {
     pub(crate) fn acknowledged(&mut self, id: u16) {
         let Some(at) = self.answered_by(id, Qos::One) else { return };
         if let Some(Unanswered { stage, .. }) = self.remove(at) {
-            self.let_go(&stage);
+            self.release_held_bytes(&stage);
         }
     }
 
@@ -229,7 +229,7 @@ impl Session {
     pub(crate) fn received(&mut self, id: u16) {
         let Some(at) = self.answered_by(id, Qos::Two) else { return };
         let stage = std::mem::replace(&mut self.unanswered[at].stage, Stage::Released);
-        self.let_go(&stage);
+        self.release_held_bytes(&stage);
     }
 
     fn answered_by(&self, id: u16, qos: Qos) -> Option<usize> {
@@ -246,7 +246,7 @@ impl Session {
         Some(removed)
     }
 
-    fn let_go(&mut self, stage: &Stage) {
+    fn release_held_bytes(&mut self, stage: &Stage) {
         if let Stage::Message(delivery) = stage {
             self.held_bytes -= delivery.message.len();
         }

@@ -67,7 +67,7 @@ pub(crate) fn is_hidden(name: &str) -> bool {
 }
 
 /// Returns the common beginning of all names that a filter matches.
-pub(crate) fn beginning(filter: &str) -> &str {
+pub(crate) fn literal_prefix(filter: &str) -> &str {
     let end = filter.find(['+', '#']).unwrap_or(filter.len());
     // `a/#` matches `a` as well.
     filter[..end].strip_suffix('/').unwrap_or(&filter[..end])

@@ -31,7 +31,7 @@ pub(crate) struct Report {
 }
 
 rotor_compose! {
-    pub(crate) enum Reached <Report> {
+    pub(crate) enum Receivers <Report> {
         Counter(Counter),
         Inbox(Inbox),
         Results(Results),

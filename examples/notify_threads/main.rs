@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
-use machine::{Counter, Inbox, Reached, Report, Results};
+use machine::{Counter, Inbox, Receivers, Report, Results};
 use rotor::net::IpNet;
 use rotor::{Backend, BoxError, Config, Loop, Notifier, Port, Response, SendError, Sender};
 use rotor_examples::chosen_loop::on_chosen_loop;
@@ -57,15 +57,15 @@ impl OnAnyLoop for Threads {
         let mut creator = Loop::with_backend(backend, &Config::new())?;
 
         let number = Arc::new(AtomicU64::new(0));
-        let notifier = creator.add_part(Reached::Counter, |scope| {
+        let notifier = creator.add_part(Receivers::Counter, |scope| {
             let counter = Counter { number: number.clone(), end: threads as u64 * each };
             Ok((scope.notifier(), Response::ok(counter)))
         })?;
-        let sender = creator.add_part(Reached::Inbox, |scope| {
+        let sender = creator.add_part(Receivers::Inbox, |scope| {
             let (sender, inbox) = Inbox::new(scope);
             Ok((sender, Response::ok(inbox)))
         })?;
-        let mut ports = creator.add_part(Reached::Results, |scope| {
+        let mut ports = creator.add_part(Receivers::Results, |scope| {
             let (ports, results) = Results::new(threads + 1, scope);
             Ok((ports, Response::ok(results)))
         })?;

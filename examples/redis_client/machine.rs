@@ -17,7 +17,7 @@ pub(crate) const PIPELINE_MAX: usize = 128;
 pub(crate) const ANSWER_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// What the client needs from the context: commands, and a receiver of the answers.
-pub(crate) trait Asks {
+pub(crate) trait CommandSource {
     /// The connection is established. From now on this machine must be woken when there is a
     /// command.
     fn connected(&mut self, notifier: Notifier);
@@ -28,7 +28,7 @@ pub(crate) trait Asks {
     /// The connection is gone, or could not be made. Unanswered commands will get no answer.
     fn lost(&mut self, why: String);
     /// Returns how many commands wait for their answers.
-    fn waiting(&self) -> usize;
+    fn unanswered_count(&self) -> usize;
 }
 
 /// The next thing to do.
@@ -48,7 +48,7 @@ pub(crate) struct Redis<C> {
     context: std::marker::PhantomData<fn(C)>,
 }
 
-impl<C: Asks> Redis<C> {
+impl<C: CommandSource> Redis<C> {
     /// Sends commands, then waits for answers. `is_answered` says that the oldest command is
     /// another one than before.
     fn send(
@@ -57,9 +57,9 @@ impl<C: Asks> Redis<C> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Intent<Self> {
-        let is_oldest_new = is_answered || scope.waiting() == 0;
+        let is_oldest_new = is_answered || scope.unanswered_count() == 0;
         let mut commands = Vec::new();
-        while !self.is_over && scope.waiting() < PIPELINE_MAX {
+        while !self.is_over && scope.unanswered_count() < PIPELINE_MAX {
             match scope.command() {
                 Command::Words(words) => {
                     let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
@@ -78,7 +78,7 @@ impl<C: Asks> Redis<C> {
     /// Waits for more answers. A later command does not extend the time limit of the oldest one.
     fn wait(self, is_oldest_new: bool, scope: &Scope<'_, C>) -> Intent<Self> {
         let needs = self.needs;
-        match scope.waiting() {
+        match scope.unanswered_count() {
             0 if self.is_over => Intent::done(),
             0 => Intent::of(self).bytes(needs).no_deadline(),
             _ if is_oldest_new => {
@@ -89,7 +89,7 @@ impl<C: Asks> Redis<C> {
     }
 }
 
-impl<C: Asks> Protocol for Redis<C> {
+impl<C: CommandSource> Protocol for Redis<C> {
     type Context = C;
     type Seed = ();
 
@@ -115,7 +115,7 @@ impl<C: Asks> Protocol for Redis<C> {
         transport.input.consume(taken);
         self.needs = 1;
         match parsed {
-            Parsed::Reply(_) if scope.waiting() == 0 => {
+            Parsed::Reply(_) if scope.unanswered_count() == 0 => {
                 Intent::error("the server answers what it was not asked")
             }
             Parsed::Reply(reply) => {

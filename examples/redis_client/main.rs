@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver, SyncSender, TryRecvError};
 
-use machine::{Asks, Command, PIPELINE_MAX, Redis};
+use machine::{Command, CommandSource, PIPELINE_MAX, Redis};
 use resp::Reply;
 use rotor::net::IpNet;
 use rotor::stream::{Link, Persistent, PersistentConfig, PersistentSeed};
@@ -39,7 +39,7 @@ struct Console {
     link: Link,
 }
 
-impl Asks for Console {
+impl CommandSource for Console {
     fn connected(&mut self, notifier: Notifier) {
         let Some(sender) = self.reader.take() else { return };
         let thread = std::thread::Builder::new().name("commands".into());
@@ -77,7 +77,7 @@ impl Asks for Console {
         self.close_if_done();
     }
 
-    fn waiting(&self) -> usize {
+    fn unanswered_count(&self) -> usize {
         self.waiting
     }
 }

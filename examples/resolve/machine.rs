@@ -6,7 +6,7 @@ use rotor::{Future, Infallible, Machine, Outcome, Response, Scope};
 
 /// The question.
 #[derive(Clone)]
-pub(crate) enum Asked {
+pub(crate) enum Query {
     /// The addresses of a host, as programs look them up.
     Host(HostName),
     /// Records of one kind.
@@ -14,34 +14,36 @@ pub(crate) enum Asked {
 }
 
 /// The result; none if the resolver ended.
-pub(crate) enum Came {
+pub(crate) enum Answer {
     Host(ResolveResult),
     Records(LookupResult),
 }
 
 pub(crate) struct Context {
     pub(crate) dns: Dns,
-    pub(crate) came: Option<Came>,
+    pub(crate) answer: Option<Answer>,
 }
 
-pub(crate) enum Asker {
-    Asks(Asked),
+pub(crate) enum ResolveMachine {
+    Start(Query),
     WaitsForHost(Future<ResolveResult>),
     WaitsForRecords(Future<LookupResult>),
 }
 
-impl Machine for Asker {
+impl Machine for ResolveMachine {
     type Context = Context;
     type Seed = Infallible;
 
     /// Called when the loop runs: now there is a context with a resolver in it.
     fn timeout(self, scope: &mut Scope<'_, Context>) -> Response<Self, Infallible> {
-        let Asker::Asks(asked) = self else { return Response::keep(self) };
+        let ResolveMachine::Start(query) = self else { return Response::keep(self) };
         Response::attempt(|| {
             let dns = &scope.dns;
-            Ok(Response::ok(match asked {
-                Asked::Host(name) => Asker::WaitsForHost(dns.addresses().ask(name, scope)?),
-                Asked::Records(question) => Asker::WaitsForRecords(
+            Ok(Response::ok(match query {
+                Query::Host(name) => {
+                    ResolveMachine::WaitsForHost(dns.addresses().ask(name, scope)?)
+                }
+                Query::Records(question) => ResolveMachine::WaitsForRecords(
                     dns.records().ask(question, scope).map_err(|e| e.to_string())?,
                 ),
             }))
@@ -49,20 +51,24 @@ impl Machine for Asker {
     }
 
     fn wakeup(self, scope: &mut Scope<'_, Context>) -> Response<Self, Infallible> {
-        let came = match self {
-            Asker::Asks(_) => return Response::keep(self),
-            Asker::WaitsForHost(future) => match future.take() {
-                Outcome::Pending(future) => return Response::keep(Asker::WaitsForHost(future)),
-                Outcome::Value(resolved) => Some(Came::Host(resolved)),
+        let answer = match self {
+            ResolveMachine::Start(_) => return Response::keep(self),
+            ResolveMachine::WaitsForHost(future) => match future.take() {
+                Outcome::Pending(future) => {
+                    return Response::keep(ResolveMachine::WaitsForHost(future));
+                }
+                Outcome::Value(resolved) => Some(Answer::Host(resolved)),
                 Outcome::Lost(_) => None,
             },
-            Asker::WaitsForRecords(future) => match future.take() {
-                Outcome::Pending(future) => return Response::keep(Asker::WaitsForRecords(future)),
-                Outcome::Value(reply) => Some(Came::Records(reply)),
+            ResolveMachine::WaitsForRecords(future) => match future.take() {
+                Outcome::Pending(future) => {
+                    return Response::keep(ResolveMachine::WaitsForRecords(future));
+                }
+                Outcome::Value(reply) => Some(Answer::Records(reply)),
                 Outcome::Lost(_) => None,
             },
         };
-        scope.came = came;
+        scope.answer = answer;
         scope.stop_loop();
         Response::done()
     }

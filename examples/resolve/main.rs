@@ -15,7 +15,7 @@ mod machine;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use machine::{Asked, Asker, Came, Context};
+use machine::{Answer, Context, Query, ResolveMachine};
 use rotor::dns::{Data, Kind, Name, Question, Resolver, ResolverConfig};
 use rotor::net::IpNet;
 use rotor::{Backend, BoxError, Config, Loop, Response, rotor_compose};
@@ -26,7 +26,7 @@ use rotor_uring::OnAnyLoop;
 rotor_compose! {
     /// The machine that asks, and the resolver.
     enum Resolve <N: IpNet> <Context> {
-        Asker(Asker),
+        ResolveMachine(ResolveMachine),
         Resolver(Resolver<N, Context>),
     }
 }
@@ -45,12 +45,12 @@ fn resolve() -> Result<(), BoxError> {
             ResolverConfig::system().servers(vec![server])
         }
     };
-    on_chosen_loop(Lookup { asked: asked(&name, &kind)?, config })
+    on_chosen_loop(Lookup { query: parse_query(&name, &kind)?, config })
 }
 
 /// The question, and the server to ask.
 struct Lookup {
-    asked: Asked,
+    query: Query,
     config: ResolverConfig,
 }
 
@@ -58,25 +58,26 @@ impl OnAnyLoop for Lookup {
     type Output = Result<(), BoxError>;
 
     fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
-        let Lookup { asked, config } = self;
+        let Lookup { query, config } = self;
         let mut creator = Loop::<Resolve<N>, B>::with_backend(backend, &Config::new())?;
         let dns = creator.add_part(Resolve::Resolver, |scope| Ok(Resolver::new(config, scope)))?;
         creator.add_machine_with(|scope| {
-            Response::ok(Resolve::Asker(Asker::Asks(asked))).deadline(scope.now())
+            Response::ok(Resolve::ResolveMachine(ResolveMachine::Start(query)))
+                .deadline(scope.now())
         })?;
-        let mut instance = creator.instantiate(Context { dns, came: None });
+        let mut instance = creator.instantiate(Context { dns, answer: None });
         instance.run()?;
-        let lines = match instance.into_context().came.ok_or("the resolver has ended")? {
-            Came::Host(resolved) => resolved?.iter().map(ToString::to_string).collect(),
-            Came::Records(reply) => reply?.data.iter().map(line).collect::<Vec<_>>(),
+        let lines = match instance.into_context().answer.ok_or("the resolver has ended")? {
+            Answer::Host(resolved) => resolved?.iter().map(ToString::to_string).collect(),
+            Answer::Records(reply) => reply?.data.iter().map(line).collect::<Vec<_>>(),
         };
         Ok(program::print(&lines)?)
     }
 }
 
-fn asked(name: &str, kind: &str) -> Result<Asked, BoxError> {
+fn parse_query(name: &str, kind: &str) -> Result<Query, BoxError> {
     let kind = match kind.to_ascii_uppercase().as_str() {
-        "ANY" => return Ok(Asked::Host(name.into())),
+        "ANY" => return Ok(Query::Host(name.into())),
         "A" => Kind::A,
         "AAAA" => Kind::Aaaa,
         "CNAME" => Kind::Cname,
@@ -94,7 +95,7 @@ fn asked(name: &str, kind: &str) -> Result<Asked, BoxError> {
         Ok(address) if kind == Kind::Ptr => Name::reverse(address),
         _ => name.parse()?,
     };
-    Ok(Asked::Records(Question { name, kind }))
+    Ok(Query::Records(Question { name, kind }))
 }
 
 fn line(data: &Data) -> String {

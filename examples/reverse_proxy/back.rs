@@ -8,7 +8,7 @@ use rotor::stream::Block;
 use rotor::{Mailbox, Sender};
 
 use super::fields;
-use super::handshake::Ask;
+use super::handshake::UpgradeRequest;
 use super::message::{Answer, Lines, MESSAGES_MAX, Message, borrowed};
 use super::tunnel::Tunnel;
 
@@ -23,7 +23,7 @@ pub(crate) struct Back<C> {
     pub(crate) takes_trailers: bool,
     pub(crate) wants_websocket: bool,
     /// The WebSocket handshake with the upstream, if one was sent.
-    pub(crate) ask: Option<Ask>,
+    pub(crate) upgrade_request: Option<UpgradeRequest>,
     pub(crate) front: Sender<Message>,
     /// The messages of the client's side, once there is a connection.
     pub(crate) messages: Option<Mailbox<Message>>,
@@ -58,7 +58,7 @@ impl<C> Back<C> {
         }
         if self.wants_websocket {
             // Made anew for each attempt: the next one may be on a connection of another version.
-            self.ask = Some(Ask::write(request, scope)?);
+            self.upgrade_request = Some(UpgradeRequest::write(request, scope)?);
         }
         match self.body {
             BodyKind::None => {
@@ -87,17 +87,17 @@ impl<C> Back<C> {
     /// Tells the client's side that the body can be sent.
     fn want_body(&mut self) {
         if !std::mem::replace(&mut self.wants_body, true) {
-            self.say(Message::Wanted);
+            self.send_message(Message::Wanted);
         }
     }
 
     /// Sends a message to the client's side. If that is gone, this side is about to be cancelled.
-    fn say(&self, message: Message) {
+    fn send_message(&self, message: Message) {
         let _client_is_gone = self.front.send(message);
     }
 
     /// Processes the messages of the client's side.
-    fn listen(mut self, request: &mut Request<'_>) -> Next<Self> {
+    fn process_messages(mut self, request: &mut Request<'_>) -> Next<Self> {
         let mut wants_more = false;
         while let Some(message) = self.messages.as_mut().and_then(Mailbox::receive) {
             let written = match message {
@@ -125,7 +125,7 @@ impl<C> Back<C> {
         // upstream slows down the client.
         if self.owes_more && request.room() > 0 {
             self.owes_more = false;
-            self.say(Message::More);
+            self.send_message(Message::More);
         }
         match wants_more {
             true => Next::recv(self, RecvMode::Blocks).keep_deadline(),
@@ -157,7 +157,7 @@ impl<C> Client for Back<C> {
         let (sender, messages) = scope.create_mailbox(MESSAGES_MAX);
         self.messages = Some(messages);
         self.wants_body = false;
-        self.say(Message::Ready(sender));
+        self.send_message(Message::Ready(sender));
         if !self.expects_continue || self.body == BodyKind::None {
             self.want_body();
         }
@@ -170,11 +170,11 @@ impl<C> Client for Back<C> {
     }
 
     fn request_flushed(self, request: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
-        self.listen(request)
+        self.process_messages(request)
     }
 
     fn wakeup(self, request: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
-        self.listen(request)
+        self.process_messages(request)
     }
 
     fn interim_received(
@@ -188,7 +188,7 @@ impl<C> Client for Back<C> {
             return Next::go_on(self).keep_deadline();
         }
         let lines = fields::end_to_end(head.fields(), |_| true);
-        self.say(Message::Interim(head.status(), lines));
+        self.send_message(Message::Interim(head.status(), lines));
         // If the client does not take it, the next one is held back, which may be as large.
         Next::hold(self).keep_deadline()
     }
@@ -201,7 +201,8 @@ impl<C> Client for Back<C> {
     ) -> Next<Self> {
         // The client was promised one protocol. The upstream must not choose another one, or agree
         // to a handshake that was not sent.
-        let agrees = self.ask.is_some_and(|ask| ask.is_granted_by(head));
+        let agrees =
+            self.upgrade_request.is_some_and(|upgrade_request| upgrade_request.is_granted_by(head));
         if head.status() == Status::SWITCHING_PROTOCOLS && !agrees {
             return Next::error(ResponseHeadError::UnexpectedSwitch);
         }
@@ -216,7 +217,7 @@ impl<C> Client for Back<C> {
             names_websocket: fields::names_websocket(head.fields()),
             length: if has_length_only { announced } else { head.body_length() },
         };
-        self.say(Message::Head(Box::new(answer)));
+        self.send_message(Message::Head(Box::new(answer)));
         // If the upstream responds without asking for the body, the client's side is told all the
         // same.
         self.want_body();
@@ -231,7 +232,7 @@ impl<C> Client for Back<C> {
     fn response_block(self, block: Block, _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
         // Reading pauses until the client has taken it; meanwhile, the upstream's bytes stay in the
         // socket.
-        self.say(Message::Piece(block));
+        self.send_message(Message::Piece(block));
         Next::hold(self).keep_deadline()
     }
 
@@ -241,7 +242,7 @@ impl<C> Client for Back<C> {
         _: &mut Request<'_>,
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        self.say(Message::End(fields::trailers_of(trailers)));
+        self.send_message(Message::End(fields::trailers_of(trailers)));
         Next::finished(())
     }
 }

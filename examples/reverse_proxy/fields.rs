@@ -156,7 +156,7 @@ pub(crate) fn trailers_of(trailers: &Trailers) -> Lines {
     let mut name = String::new();
     let mut is_passed = |own: &str| {
         fold(own, &mut name);
-        !HOP_BY_HOP.contains(&name.as_str()) && !proxies_say(&name)
+        !HOP_BY_HOP.contains(&name.as_str()) && !is_forwarding_field(&name)
     };
     let kept = trailers.iter().filter(|field| is_passed(field.name));
     kept.map(|field| (field.name.to_owned(), field.value.to_owned())).collect()
@@ -201,7 +201,7 @@ pub(crate) fn forwards_left(head: &Head<'_>) -> Option<u64> {
 
 /// Returns whether only a proxy may set a field, by its folded name: where a request comes from,
 /// its original target, and the user.
-pub(crate) fn proxies_say(name: &str) -> bool {
+pub(crate) fn is_forwarding_field(name: &str) -> bool {
     use of_proxies::{BEGINNINGS, ENDS, NAMES, PARTS};
     PARTS.iter().any(|part| name.contains(part))
         || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
@@ -210,11 +210,11 @@ pub(crate) fn proxies_say(name: &str) -> bool {
 }
 
 /// Returns whether `Connection` lists a field that it must not remove.
-pub(crate) fn nominates_wrongly(fields: Fields<'_>) -> bool {
+pub(crate) fn nominates_protected_field(fields: Fields<'_>) -> bool {
     let mut name = String::new();
     fields.list("Connection").filter_map(|option| std::str::from_utf8(option).ok()).any(|option| {
         fold(option, &mut name);
-        NOT_NOMINATED.contains(&name.as_str()) || proxies_say(&name)
+        NOT_NOMINATED.contains(&name.as_str()) || is_forwarding_field(&name)
     })
 }
 
@@ -232,7 +232,7 @@ mod tests {
     fn passes(name: &str) -> bool {
         let mut folded = String::new();
         fold(name, &mut folded);
-        !HOP_BY_HOP.contains(&folded.as_str()) && !proxies_say(&folded)
+        !HOP_BY_HOP.contains(&folded.as_str()) && !is_forwarding_field(&folded)
     }
 
     /// Fails if one of the names passes, however it is written.

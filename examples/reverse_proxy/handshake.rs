@@ -1,5 +1,5 @@
-//! `Wish`, `Ask`: the two handshakes of a WebSocket, with the client and with the upstream, each in
-//! its version of HTTP.
+//! `RequestKind`, `UpgradeRequest`: the two handshakes of a WebSocket, with the client and with the
+//! upstream, each in its version of HTTP.
 //!
 //! ```text
 //!            HTTP/1.1 (RFC 6455)                HTTP/2 (RFC 8441)
@@ -21,7 +21,7 @@ use super::fields;
 
 /// What a client requests.
 #[derive(Clone, Copy)]
-pub(crate) enum Wish {
+pub(crate) enum RequestKind {
     /// A response.
     Answer,
     /// A WebSocket, with a proof that its key was understood.
@@ -30,59 +30,59 @@ pub(crate) enum Wish {
     OnStream,
 }
 
-impl Wish {
+impl RequestKind {
     /// Examines a request. Returns `None` if it requests a WebSocket without a valid key.
-    pub(crate) fn of(head: &server::Head<'_>) -> Option<Wish> {
+    pub(crate) fn of(head: &server::Head<'_>) -> Option<RequestKind> {
         // A WebSocket is requested with a GET without a body, or not at all (RFC 6455 §4.1).
         let offers = head.wants_upgrade() && head.method() == Method::Get && !head.has_body();
         if !offers || !fields::names_websocket(head.fields()) {
-            return Some(Wish::Answer);
+            return Some(RequestKind::Answer);
         }
         match head.version() {
-            Version::Http2 => Some(Wish::OnStream),
-            _ => Key::of(head.fields()).map(Wish::ByKey),
+            Version::Http2 => Some(RequestKind::OnStream),
+            _ => Key::of(head.fields()).map(RequestKind::ByKey),
         }
     }
 
     pub(crate) fn is_for_websocket(&self) -> bool {
-        !matches!(self, Wish::Answer)
+        !matches!(self, RequestKind::Answer)
     }
 
     /// Returns whether the client must not get a response with this status: on a stream, any 2xx
     /// would mean that the WebSocket begins, and the page in the body would be taken for frames.
-    pub(crate) fn is_misled_by(&self, status: Status) -> bool {
-        matches!(self, Wish::OnStream) && status.is_success()
+    pub(crate) fn is_wrongly_switched_by(&self, status: Status) -> bool {
+        matches!(self, RequestKind::OnStream) && status.is_success()
     }
 
     /// Writes this side's part of the response that agrees.
     pub(crate) fn grant(&self, response: &mut server::Response<'_>) -> Result<(), MessageError> {
         response.add_header("Upgrade", "websocket")?;
         match self {
-            Wish::ByKey(key) => response.add_header("Sec-WebSocket-Accept", key.proof()),
-            Wish::Answer | Wish::OnStream => Ok(()),
+            RequestKind::ByKey(key) => response.add_header("Sec-WebSocket-Accept", key.proof()),
+            RequestKind::Answer | RequestKind::OnStream => Ok(()),
         }
     }
 }
 
 /// The request for a WebSocket that was sent to the upstream.
 #[derive(Clone, Copy)]
-pub(crate) struct Ask {
+pub(crate) struct UpgradeRequest {
     /// Present on HTTP/1.1.
     key: Option<Key>,
 }
 
-impl Ask {
+impl UpgradeRequest {
     /// Writes the handshake into a request that was started.
     pub(crate) fn write<C>(
         request: &mut Request<'_>,
         scope: &Scope<'_, C>,
-    ) -> Result<Ask, MessageError> {
+    ) -> Result<UpgradeRequest, MessageError> {
         request.add_header("Upgrade", "websocket")?;
         let key = (request.version() != Version::Http2).then(|| Key::random(scope));
         if let Some(key) = &key {
             request.add_header("Sec-WebSocket-Key", key.as_str())?;
         }
-        Ok(Ask { key })
+        Ok(UpgradeRequest { key })
     }
 
     /// Returns whether a 101 agrees to exactly this.

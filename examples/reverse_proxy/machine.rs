@@ -22,7 +22,7 @@ use rotor::{Future, Mailbox, Outcome, SendError, Sender, Time, with_causes};
 
 use super::back::{Back, BodyKind};
 use super::fields;
-use super::handshake::Wish;
+use super::handshake::RequestKind;
 use super::message::{Answer, Lines, MESSAGES_MAX, Message, borrowed};
 use super::tunnel::Tunnel;
 use super::warnings::Warnings;
@@ -56,7 +56,7 @@ pub(crate) struct Front<C: Upstream> {
     back: Option<Sender<Message>>,
     has_body: bool,
     expects_continue: bool,
-    wish: Wish,
+    request_kind: RequestKind,
     /// Whether the client accepts trailers, and the response may have some.
     takes_trailers: bool,
     has_no_length: bool,
@@ -68,10 +68,15 @@ pub(crate) struct Front<C: Upstream> {
 
 impl<C: Upstream> Front<C> {
     /// Makes the request to the upstream.
-    fn back_of(head: &Head<'_>, wish: Wish, upstream: &str, front: Sender<Message>) -> Back<C> {
+    fn upstream_request(
+        head: &Head<'_>,
+        request_kind: RequestKind,
+        upstream: &str,
+        front: Sender<Message>,
+    ) -> Back<C> {
         let forwards_left = fields::forwards_left(head);
         let is_ours = |name: &str| {
-            fields::proxies_say(name) || (forwards_left.is_some() && name == "max-forwards")
+            fields::is_forwarding_field(name) || (forwards_left.is_some() && name == "max-forwards")
         };
         let mut lines = fields::end_to_end(head.fields(), |name| !is_ours(name));
         let mut add =
@@ -105,8 +110,8 @@ impl<C: Upstream> Front<C> {
             body,
             expects_continue: head.expects_continue(),
             takes_trailers: fields::takes_trailers(head),
-            wants_websocket: wish.is_for_websocket(),
-            ask: None,
+            wants_websocket: request_kind.is_for_websocket(),
+            upgrade_request: None,
             front,
             messages: None,
             wants_body: false,
@@ -116,7 +121,11 @@ impl<C: Upstream> Front<C> {
     }
 
     /// Processes the messages of the upstream's side, then checks whether it has ended.
-    fn listen(mut self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+    fn process_messages(
+        mut self,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
         let mut asks_for_body = false;
         // After the head of a protocol switch, the messages are for the other protocol.
         while !self.is_switched
@@ -128,7 +137,7 @@ impl<C: Upstream> Front<C> {
                     Ok(())
                 }
                 Message::Wanted => {
-                    if self.waits_to_be_asked(response) {
+                    if self.awaits_continue(response) {
                         // Handled before a response that arrived together with the upstream's 100,
                         // because afterwards it would be too late.
                         scope.notifier().wakeup();
@@ -143,7 +152,9 @@ impl<C: Upstream> Front<C> {
                     self.owes_more = true;
                     interim(status, &lines, response)
                 }
-                Message::Head(answer) if self.wish.is_misled_by(answer.status) => {
+                Message::Head(answer)
+                    if self.request_kind.is_wrongly_switched_by(answer.status) =>
+                {
                     let status = answer.status;
                     warn(
                         format_args!("asked for a WebSocket, the upstream answers {status}"),
@@ -182,7 +193,7 @@ impl<C: Upstream> Front<C> {
         }
         if self.owes_more && response.room() > 0 {
             self.owes_more = false;
-            self.say(Message::More);
+            self.send_message(Message::More);
         }
         match self.outcome.take().map(Future::take) {
             Some(Outcome::Pending(future)) => self.outcome = Some(future),
@@ -200,7 +211,7 @@ impl<C: Upstream> Front<C> {
 
     /// Returns whether the client waits for 100 before it sends its body, and may still be asked
     /// for it.
-    fn waits_to_be_asked(&self, response: &Response<'_>) -> bool {
+    fn awaits_continue(&self, response: &Response<'_>) -> bool {
         self.has_body && self.expects_continue && !response.is_started()
     }
 
@@ -211,7 +222,7 @@ impl<C: Upstream> Front<C> {
             response.add_header(name, value)?;
         }
         if status == Status::SWITCHING_PROTOCOLS {
-            self.wish.grant(response)?;
+            self.request_kind.grant(response)?;
             response.done_headers()?;
             self.is_switched = true;
             return response.done();
@@ -244,7 +255,7 @@ impl<C: Upstream> Front<C> {
     }
 
     /// Sends a message to the upstream's side. If that is gone, its outcome reports it.
-    fn say(&self, message: Message) {
+    fn send_message(&self, message: Message) {
         if let Some(back) = &self.back {
             let _upstream_is_gone = back.send(message);
         }
@@ -313,7 +324,7 @@ impl<C: Upstream> Server for Front<C> {
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        if fields::nominates_wrongly(head.fields()) {
+        if fields::nominates_protected_field(head.fields()) {
             response.close();
             return fail(Status::BAD_REQUEST, response);
         }
@@ -322,9 +333,11 @@ impl<C: Upstream> Server for Front<C> {
             page(Status::OK, response);
             return Next::finished();
         }
-        let Some(wish) = Wish::of(head) else { return fail(Status::BAD_REQUEST, response) };
+        let Some(request_kind) = RequestKind::of(head) else {
+            return fail(Status::BAD_REQUEST, response);
+        };
         let (front, messages) = scope.create_mailbox(MESSAGES_MAX);
-        let back = Front::<C>::back_of(head, wish, scope.authority(), front);
+        let back = Front::<C>::upstream_request(head, request_kind, scope.authority(), front);
         let outcome = match scope.pool().ask_until(upstream, back, Time::NEVER, scope) {
             Ok(outcome) => outcome,
             Err(SendError::Full(_) | SendError::Closed(_)) => {
@@ -337,7 +350,7 @@ impl<C: Upstream> Server for Front<C> {
             back: None,
             has_body: head.has_body(),
             expects_continue: head.expects_continue(),
-            wish,
+            request_kind,
             takes_trailers: fields::takes_trailers(head),
             has_no_length: false,
             owes_more: false,
@@ -355,7 +368,7 @@ impl<C: Upstream> Server for Front<C> {
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        self.say(Message::Piece(block));
+        self.send_message(Message::Piece(block));
         let next = Next::hold(self);
         if response.is_started() {
             next.no_deadline()
@@ -370,16 +383,16 @@ impl<C: Upstream> Server for Front<C> {
         _: &mut Response<'_>,
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        self.say(Message::End(fields::trailers_of(trailers)));
+        self.send_message(Message::End(fields::trailers_of(trailers)));
         Next::go_on(self).keep_deadline()
     }
 
     fn response_flushed(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
-        self.listen(response, scope)
+        self.process_messages(response, scope)
     }
 
     fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
-        self.listen(response, scope)
+        self.process_messages(response, scope)
     }
 
     fn timeout(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {

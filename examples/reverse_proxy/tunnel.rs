@@ -26,7 +26,7 @@ pub(crate) struct Tunnel<C> {
 const UNSENT_MAX: usize = 64 << 10;
 
 impl<C> Tunnel<C> {
-    fn go_on(mut self, transport: &mut Transport<'_>) -> Intent<Self> {
+    fn proceed(mut self, transport: &mut Transport<'_>) -> Intent<Self> {
         while let Some(message) = self.from.receive() {
             match message {
                 Message::Piece(piece) => {
@@ -81,7 +81,7 @@ impl<C> Protocol for Tunnel<C> {
             is_told: false,
             context: PhantomData,
         };
-        tunnel.go_on(transport)
+        tunnel.proceed(transport)
     }
 
     fn bytes_read(
@@ -93,15 +93,15 @@ impl<C> Protocol for Tunnel<C> {
         let piece = Block::take_from(transport.input, usize::MAX);
         self.is_held = true;
         let _other_end_is_gone = self.to.send(Message::Piece(piece));
-        self.go_on(transport)
+        self.proceed(transport)
     }
 
     fn bytes_flushed(self, transport: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
-        self.go_on(transport)
+        self.proceed(transport)
     }
 
     fn wakeup(self, transport: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
-        self.go_on(transport)
+        self.proceed(transport)
     }
 
     fn exception(
@@ -117,7 +117,7 @@ impl<C> Protocol for Tunnel<C> {
         };
         self.has_ended = true;
         let _other_end_is_gone = self.to.send(Message::End(Vec::new()));
-        self.go_on(transport)
+        self.proceed(transport)
     }
 }
 

@@ -45,7 +45,7 @@ impl Server for Streaming {
         };
         match begun {
             // The body is generated only if it is sent.
-            Ok(Some(streaming)) if response.sends_body() => streaming.go_on(response),
+            Ok(Some(streaming)) if response.sends_body() => streaming.proceed(response),
             // HEAD: only the header is sent.
             Ok(Some(_)) => {
                 let _complete = response.done();
@@ -57,19 +57,19 @@ impl Server for Streaming {
 
     /// Called when the client has taken most of the waiting output.
     fn response_flushed(self, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
-        self.go_on(response)
+        self.proceed(response)
     }
 
     /// The next event is due.
     fn timeout(self, response: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Next<Self> {
-        let Streaming::Events { number, due } = self else { return self.go_on(response) };
+        let Streaming::Events { number, due } = self else { return self.proceed(response) };
         let event = format!("id: {number}\ndata: {} s\n\n", scope.now().as_nanos() / 1_000_000_000);
         // A slow client gets fewer events instead of old ones.
         if response.room() > 0 && response.write_body(event).is_err() {
             return Next::finished();
         }
         // Counted from when it was due, not from now: otherwise each event would drift a little.
-        Streaming::Events { number: number + 1, due: due + INTERVAL }.go_on(response)
+        Streaming::Events { number: number + 1, due: due + INTERVAL }.proceed(response)
     }
 
     /// The events have no end of their own. The client will connect again, elsewhere.
@@ -116,7 +116,7 @@ impl Streaming {
     }
 
     /// Writes as much as there is room for, then waits for more room or for the next event.
-    fn go_on(self, response: &mut Response<'_>) -> Next<Self> {
+    fn proceed(self, response: &mut Response<'_>) -> Next<Self> {
         match self {
             Streaming::Events { due, .. } => Next::go_on(self).deadline(due),
             Streaming::Big { mut left } => {

@@ -57,11 +57,11 @@ pub(crate) struct Proxy<S, U, C> {
 }
 
 /// The target to which clients are passed on.
-pub(crate) struct Route<T>(Arc<Chooses<T>>);
+pub(crate) struct Route<T>(Arc<ChooseTarget<T>>);
 
 /// Returns the target for a client at the first address that has connected to the second address,
 /// if these are known.
-type Chooses<T> = dyn Fn(Option<SocketAddr>, Option<SocketAddr>) -> T + Send + Sync;
+type ChooseTarget<T> = dyn Fn(Option<SocketAddr>, Option<SocketAddr>) -> T + Send + Sync;
 
 impl<T> Route<T> {
     pub(crate) fn new(
@@ -82,22 +82,22 @@ impl<T> Clone for Route<T> {
 enum Stage {
     Connecting,
     /// The handshake, for sockets that have one.
-    Shaking,
+    Handshaking,
     Open,
 }
 
 impl Stage {
     /// Goes on as far as the socket allows now.
-    fn go_on<C>(
+    fn advance<C>(
         mut self,
         socket: &mut impl StreamSocket,
         scope: &Scope<'_, C>,
     ) -> io::Result<Stage> {
         if self == Stage::Connecting && socket.has_connected()? {
-            self = Stage::Shaking;
+            self = Stage::Handshaking;
         }
-        while self == Stage::Shaking {
-            if unless_it_would_block(|| socket.handshake(scope))?.is_some() {
+        while self == Stage::Handshaking {
+            if nonblocking(|| socket.handshake(scope))?.is_some() {
                 // Bytes that arrive in small pieces are sent in small pieces.
                 let _refused = socket.set_nodelay(true);
                 self = Stage::Open;
@@ -119,12 +119,12 @@ struct Direction {
     /// Whether the side that is read from has ended.
     has_ended: bool,
     /// Whether that was passed on to the side that is written to.
-    is_told: bool,
+    is_end_forwarded: bool,
 }
 
 /// The result of passing bytes on.
 #[derive(PartialEq)]
-enum Passed {
+enum PassOutcome {
     Nothing,
     Some,
     /// As much as one event may pass on; there may be more.
@@ -133,8 +133,12 @@ enum Passed {
 
 impl Direction {
     /// Passes on the bytes that are available, then the end.
-    fn pass(&mut self, from: &mut impl Read, to: &mut impl StreamSocket) -> io::Result<Passed> {
-        let mut passed = Passed::Nothing;
+    fn pass(
+        &mut self,
+        from: &mut impl Read,
+        to: &mut impl StreamSocket,
+    ) -> io::Result<PassOutcome> {
+        let mut passed = PassOutcome::Nothing;
         // On the stack, so that bytes that pass at once need no allocation.
         let mut chunk = [0; CHUNK_BYTES];
         for _ in 0..CHUNKS_PER_EVENT {
@@ -145,28 +149,28 @@ impl Direction {
             }
             // Only after the last byte: an end that overtook it would cut the stream.
             if self.has_ended {
-                return self.tell(to).map(|()| passed);
+                return self.forward_end(to).map(|()| passed);
             }
-            match unless_it_would_block(|| from.read(&mut chunk))? {
+            match nonblocking(|| from.read(&mut chunk))? {
                 None => return Ok(passed),
                 Some(0) => self.has_ended = true,
                 Some(count) => {
-                    let written = unless_it_would_block(|| to.write(&chunk[..count]))?.unwrap_or(0);
+                    let written = nonblocking(|| to.write(&chunk[..count]))?.unwrap_or(0);
                     self.held.extend_from_slice(&chunk[written..count]);
-                    passed = Passed::Some;
+                    passed = PassOutcome::Some;
                 }
             }
         }
-        Ok(Passed::Enough)
+        Ok(PassOutcome::Enough)
     }
 
     /// Writes what is held, here and by a wrapper. Returns whether that was everything.
     fn drain(&mut self, to: &mut impl Write) -> io::Result<bool> {
-        if unless_it_would_block(|| to.flush())?.is_none() {
+        if nonblocking(|| to.flush())?.is_none() {
             return Ok(false);
         }
         while !self.held.is_empty() {
-            let written = unless_it_would_block(|| to.write(&self.held))?;
+            let written = nonblocking(|| to.write(&self.held))?;
             let Some(count) = written else { return Ok(false) };
             self.held.drain(..count);
         }
@@ -176,27 +180,29 @@ impl Direction {
     }
 
     /// Passes the end on.
-    fn tell(&mut self, to: &mut impl StreamSocket) -> io::Result<()> {
-        if !self.is_told {
-            match unless_it_would_block(|| to.shutdown(Shutdown::Write)) {
+    fn forward_end(&mut self, to: &mut impl StreamSocket) -> io::Result<()> {
+        if !self.is_end_forwarded {
+            match nonblocking(|| to.shutdown(Shutdown::Write)) {
                 // The socket was reset, or is closed in both directions, which its own read
                 // reports.
-                Err(error) if error.kind() == io::ErrorKind::NotConnected => self.is_told = true,
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => {
+                    self.is_end_forwarded = true
+                }
                 // A wrapper may have to write something first, for which there is no room.
-                other => self.is_told = other?.is_some(),
+                other => self.is_end_forwarded = other?.is_some(),
             }
         }
         Ok(())
     }
 
     fn is_over(&self) -> bool {
-        self.has_ended && self.is_told
+        self.has_ended && self.is_end_forwarded
     }
 }
 
 /// Returns `None` if the socket would block: only then does an event report when it no longer does.
 /// A call that a signal interrupts is repeated.
-fn unless_it_would_block<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
+fn nonblocking<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
     loop {
         match call() {
             Ok(value) => return Ok(Some(value)),
@@ -214,7 +220,7 @@ impl<S: StreamSocket, U: StreamSocket, C> Proxy<S, U, C> {
         let mut proxy = Proxy {
             client,
             upstream,
-            client_stage: Stage::Shaking,
+            client_stage: Stage::Handshaking,
             upstream_stage: Stage::Connecting,
             to_upstream,
             to_client,
@@ -228,8 +234,8 @@ impl<S: StreamSocket, U: StreamSocket, C> Proxy<S, U, C> {
     /// Returns whether bytes can pass now.
     fn open(&mut self, scope: &Scope<'_, C>) -> io::Result<bool> {
         if !self.is_open() {
-            self.client_stage = self.client_stage.go_on(&mut self.client, scope)?;
-            self.upstream_stage = self.upstream_stage.go_on(&mut self.upstream, scope)?;
+            self.client_stage = self.client_stage.advance(&mut self.client, scope)?;
+            self.upstream_stage = self.upstream_stage.advance(&mut self.upstream, scope)?;
         }
         Ok(self.is_open())
     }
@@ -239,52 +245,52 @@ impl<S: StreamSocket, U: StreamSocket, C> Proxy<S, U, C> {
     }
 
     /// Passes on what is available, in both directions.
-    fn relay(&mut self) -> io::Result<Passed> {
+    fn relay(&mut self) -> io::Result<PassOutcome> {
         let up = self.to_upstream.pass(&mut self.client, &mut self.upstream);
         // An upstream that is gone may have responded first. The end after that response is not a
         // real one: the write has taken the error that the read would have returned.
-        self.to_client.is_told |= up.is_err();
+        self.to_client.is_end_forwarded |= up.is_err();
         let down = self.to_client.pass(&mut self.upstream, &mut self.client);
         Ok(match (up?, down?) {
-            (Passed::Enough, _) | (_, Passed::Enough) => Passed::Enough,
-            (Passed::Nothing, Passed::Nothing) => Passed::Nothing,
-            _ => Passed::Some,
+            (PassOutcome::Enough, _) | (_, PassOutcome::Enough) => PassOutcome::Enough,
+            (PassOutcome::Nothing, PassOutcome::Nothing) => PassOutcome::Nothing,
+            _ => PassOutcome::Some,
         })
     }
 
-    fn go_on(mut self, scope: &Scope<'_, C>) -> Response<Self, Infallible> {
+    fn proceed(mut self, scope: &Scope<'_, C>) -> Response<Self, Infallible> {
         let was_open = self.is_open();
         match self.open(scope) {
             Ok(true) => {}
             Ok(false) => return Response::keep(self),
-            Err(error) => return Self::give_up(&error, scope),
+            Err(error) => return Self::end_with_error(&error, scope),
         }
         let passed = match self.relay() {
             Ok(passed) => passed,
-            Err(error) => return self.cut(&error, scope),
+            Err(error) => return self.reset_both(&error, scope),
         };
         if self.to_upstream.is_over() && self.to_client.is_over() {
             return Response::done();
         }
         let silence = scope.now() + SILENCE_MAX;
         match passed {
-            Passed::Enough => Response::again(self).deadline(silence),
+            PassOutcome::Enough => Response::again(self).deadline(silence),
             // An event without bytes is no sign of life, so it does not extend the time limit.
-            Passed::Nothing if was_open => Response::keep(self),
+            PassOutcome::Nothing if was_open => Response::keep(self),
             // The time limit for opening has been met, even if no byte has passed yet.
-            Passed::Some | Passed::Nothing => Response::ok(self).deadline(silence),
+            PassOutcome::Some | PassOutcome::Nothing => Response::ok(self).deadline(silence),
         }
     }
 
     /// Ends both connections by a reset, because not everything was passed on.
-    fn cut(mut self, error: &io::Error, scope: &Scope<'_, C>) -> Response<Self, Infallible> {
+    fn reset_both(mut self, error: &io::Error, scope: &Scope<'_, C>) -> Response<Self, Infallible> {
         // Kinds of socket without resets end in an orderly way.
         let _none = (self.client.reset(), self.upstream.reset());
-        Self::give_up(error, scope)
+        Self::end_with_error(error, scope)
     }
 
     /// Ends both connections: either nothing has passed yet, or they are reset.
-    fn give_up(error: &io::Error, scope: &Scope<'_, C>) -> Response<Self, Infallible> {
+    fn end_with_error(error: &io::Error, scope: &Scope<'_, C>) -> Response<Self, Infallible> {
         log::debug!("connection {} ends: {}", scope.token(), with_causes(error));
         Response::done()
     }
@@ -295,25 +301,25 @@ impl<S: StreamSocket, U: StreamSocket, C> Machine for Proxy<S, U, C> {
     type Seed = Infallible;
 
     fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
-        self.go_on(scope)
+        self.proceed(scope)
     }
 
     /// Called when another thread has computed a signature for a handshake, or when there is room
     /// for another one.
     fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
-        self.go_on(scope)
+        self.proceed(scope)
     }
 
     fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         let is_open = self.is_open();
         let what = match (self.upstream_stage, self.client_stage) {
             (Stage::Connecting, _) => "the upstream does not answer",
-            (Stage::Shaking, _) => "the upstream does not shake hands",
+            (Stage::Handshaking, _) => "the upstream does not shake hands",
             (Stage::Open, Stage::Open) => "silent for too long",
             (Stage::Open, _) => "the client does not shake hands",
         };
         let error = io::Error::new(io::ErrorKind::TimedOut, what);
-        if is_open { self.cut(&error, scope) } else { Self::give_up(&error, scope) }
+        if is_open { self.reset_both(&error, scope) } else { Self::end_with_error(&error, scope) }
     }
 }
 

@@ -30,18 +30,22 @@ pub(crate) trait Terminal {
 /// ```
 pub(crate) struct Telnet<C> {
     /// Whether the end of the input was passed on.
-    is_told: bool,
+    is_shut_down: bool,
     context: std::marker::PhantomData<fn(C)>,
 }
 
 impl<C: Terminal> Telnet<C> {
     /// Sends what was typed, as far as the server takes it.
-    fn hand_on(mut self, transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
+    fn send_typed(
+        mut self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Intent<Self> {
         for _ in 0..LINES_PER_EVENT {
             match scope.typed().try_recv() {
                 // Nothing can be sent after this side has been shut down, and that would be
                 // reported again and again.
-                _ if self.is_told => break,
+                _ if self.is_shut_down => break,
                 Ok(line) => {
                     if let Err(error) = transport.output.write_all(&line) {
                         return Intent::error(error);
@@ -51,11 +55,11 @@ impl<C: Terminal> Telnet<C> {
                 Err(TryRecvError::Disconnected) => {
                     // The server may still respond to what it was sent.
                     transport.shutdown_write();
-                    self.is_told = true;
+                    self.is_shut_down = true;
                 }
             }
         }
-        if self.is_told {
+        if self.is_shut_down {
             return Intent::of(self).bytes(1).no_deadline();
         }
         // There may be more lines: continue when these have been sent.
@@ -70,7 +74,8 @@ impl<C: Terminal> Protocol for Telnet<C> {
     fn create((): (), transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
         let notifier = scope.notifier();
         scope.connected(notifier);
-        Telnet { is_told: false, context: std::marker::PhantomData }.hand_on(transport, scope)
+        Telnet { is_shut_down: false, context: std::marker::PhantomData }
+            .send_typed(transport, scope)
     }
 
     fn bytes_read(
@@ -93,11 +98,11 @@ impl<C: Terminal> Protocol for Telnet<C> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Intent<Self> {
-        self.hand_on(transport, scope)
+        self.send_typed(transport, scope)
     }
 
     fn wakeup(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
-        self.hand_on(transport, scope)
+        self.send_typed(transport, scope)
     }
 
     fn exception(

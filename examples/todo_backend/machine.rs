@@ -8,14 +8,14 @@ use rotor::http::{MessageError, Method, Status};
 use rotor_service::{Cors, CorsDecision};
 use serde_json::Value;
 
-use crate::todos::{Refused, Todos};
+use crate::todos::{Refusal, Todos};
 
 /// The longest body, in bytes: a title and a little more.
 const BODY_MAX: usize = 16 << 10;
 
 /// One request. The list is somewhere in the context, which belongs to the application.
 pub(crate) struct TodoBackend<C> {
-    wish: Wish,
+    operation: Operation,
     /// The CORS fields of the response, for browsers.
     crossing: CorsDecision,
     /// The URL of the list's items, without their number.
@@ -25,7 +25,7 @@ pub(crate) struct TodoBackend<C> {
 
 /// The operation that a request asks for.
 #[derive(Clone, Copy)]
-enum Wish {
+enum Operation {
     List,
     Add,
     Clear,
@@ -43,8 +43,8 @@ enum Reply {
     Error(Status),
 }
 
-impl Wish {
-    fn of(head: &Head<'_>) -> Result<Wish, Reply> {
+impl Operation {
+    fn of(head: &Head<'_>) -> Result<Operation, Reply> {
         let id = match head.path() {
             "/todos" => None,
             path => match path.strip_prefix("/todos/").map(str::parse) {
@@ -53,12 +53,12 @@ impl Wish {
             },
         };
         match (head.method(), id) {
-            (Method::Get | Method::Head, None) => Ok(Wish::List),
-            (Method::Post, None) => Ok(Wish::Add),
-            (Method::Delete, None) => Ok(Wish::Clear),
-            (Method::Get | Method::Head, Some(id)) => Ok(Wish::Show(id)),
-            (Method::Patch, Some(id)) => Ok(Wish::Change(id)),
-            (Method::Delete, Some(id)) => Ok(Wish::Remove(id)),
+            (Method::Get | Method::Head, None) => Ok(Operation::List),
+            (Method::Post, None) => Ok(Operation::Add),
+            (Method::Delete, None) => Ok(Operation::Clear),
+            (Method::Get | Method::Head, Some(id)) => Ok(Operation::Show(id)),
+            (Method::Patch, Some(id)) => Ok(Operation::Change(id)),
+            (Method::Delete, Some(id)) => Ok(Operation::Remove(id)),
             (method, id) => Err(Reply::Allow(
                 match method {
                     Method::Options => Status::NO_CONTENT,
@@ -72,28 +72,28 @@ impl Wish {
         }
     }
 
-    fn fulfil(self, body: &[u8], todos: &mut Todos, base: &str) -> Reply {
-        let sent = || serde_json::from_slice(body).map_err(|_| Refused::Malformed);
+    fn execute(self, body: &[u8], todos: &mut Todos, base: &str) -> Reply {
+        let sent = || serde_json::from_slice(body).map_err(|_| Refusal::Malformed);
         let done = match self {
-            Wish::List => Ok(Reply::Json(Status::OK, todos.list(base))),
-            Wish::Show(id) => todos.get(id, base).map(|todo| Reply::Json(Status::OK, todo)),
-            Wish::Add => sent()
+            Operation::List => Ok(Reply::Json(Status::OK, todos.list(base))),
+            Operation::Show(id) => todos.get(id, base).map(|todo| Reply::Json(Status::OK, todo)),
+            Operation::Add => sent()
                 .and_then(|sent| todos.add(&sent, base))
                 .map(|todo| Reply::Json(Status::CREATED, todo)),
-            Wish::Change(id) => sent()
+            Operation::Change(id) => sent()
                 .and_then(|sent| todos.change(id, &sent, base))
                 .map(|todo| Reply::Json(Status::OK, todo)),
-            Wish::Remove(id) => todos.remove(id).map(|()| Reply::Empty),
-            Wish::Clear => {
+            Operation::Remove(id) => todos.remove(id).map(|()| Reply::Empty),
+            Operation::Clear => {
                 todos.clear();
                 Ok(Reply::Empty)
             }
         };
         done.unwrap_or_else(|refused| {
             Reply::Error(match refused {
-                Refused::Unknown => Status::NOT_FOUND,
-                Refused::Malformed => Status::BAD_REQUEST,
-                Refused::Full => Status::SERVICE_UNAVAILABLE,
+                Refusal::Unknown => Status::NOT_FOUND,
+                Refusal::Malformed => Status::BAD_REQUEST,
+                Refusal::Full => Status::SERVICE_UNAVAILABLE,
             })
         })
     }
@@ -147,12 +147,12 @@ impl<C: BorrowMut<Todos>> Server for TodoBackend<C> {
         if crossing.is_preflight() {
             return crossing.reply(response).into();
         }
-        match Wish::of(head) {
+        match Operation::of(head) {
             // Even a body that is not needed must arrive: nothing is changed before it has turned
             // out to be complete.
-            Ok(wish) => {
+            Ok(operation) => {
                 let base = base_of(head);
-                let backend = TodoBackend { wish, crossing, base, context: PhantomData };
+                let backend = TodoBackend { operation, crossing, base, context: PhantomData };
                 Next::recv(backend, RecvMode::Buffered(BODY_MAX)).keep_deadline()
             }
             Err(reply) => server::Reply::from(reply.write(&crossing, response)).into(),
@@ -166,7 +166,7 @@ impl<C: BorrowMut<Todos>> Server for TodoBackend<C> {
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
         let context: &mut C = scope;
-        let reply = self.wish.fulfil(body, context.borrow_mut(), &self.base);
+        let reply = self.operation.execute(body, context.borrow_mut(), &self.base);
         server::Reply::from(reply.write(&self.crossing, response)).into()
     }
 }

@@ -30,7 +30,7 @@ struct Todo {
 
 /// Why a change was not made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Refused {
+pub(crate) enum Refusal {
     /// There is none with this number.
     Unknown,
     /// The request does not describe a valid change.
@@ -50,20 +50,20 @@ impl Todos {
         self.todos.iter().map(|(id, todo)| todo.show(*id, base)).collect()
     }
 
-    pub(crate) fn get(&self, id: u64, base: &str) -> Result<Value, Refused> {
-        self.todos.get(&id).map(|todo| todo.show(id, base)).ok_or(Refused::Unknown)
+    pub(crate) fn get(&self, id: u64, base: &str) -> Result<Value, Refusal> {
+        self.todos.get(&id).map(|todo| todo.show(id, base)).ok_or(Refusal::Unknown)
     }
 
     /// Adds an item and returns it, with its number.
-    pub(crate) fn add(&mut self, wanted: &Value, base: &str) -> Result<Value, Refused> {
+    pub(crate) fn add(&mut self, wanted: &Value, base: &str) -> Result<Value, Refusal> {
         if self.todos.len() >= TODOS_MAX {
-            return Err(Refused::Full);
+            return Err(Refusal::Full);
         }
         let mut todo = Todo { title: String::new(), completed: false, order: None };
         let room = TITLES_BYTES_MAX - self.titles_bytes;
         todo.change(wanted, room)?;
         if todo.title.is_empty() {
-            return Err(Refused::Malformed);
+            return Err(Refusal::Malformed);
         }
         self.last += 1;
         self.titles_bytes += todo.title.len();
@@ -72,16 +72,16 @@ impl Todos {
         Ok(shown)
     }
 
-    pub(crate) fn change(&mut self, id: u64, wanted: &Value, base: &str) -> Result<Value, Refused> {
-        let todo = self.todos.get_mut(&id).ok_or(Refused::Unknown)?;
+    pub(crate) fn change(&mut self, id: u64, wanted: &Value, base: &str) -> Result<Value, Refusal> {
+        let todo = self.todos.get_mut(&id).ok_or(Refusal::Unknown)?;
         let others = self.titles_bytes - todo.title.len();
         todo.change(wanted, TITLES_BYTES_MAX - others)?;
         self.titles_bytes = others + todo.title.len();
         Ok(todo.show(id, base))
     }
 
-    pub(crate) fn remove(&mut self, id: u64) -> Result<(), Refused> {
-        let todo = self.todos.remove(&id).ok_or(Refused::Unknown)?;
+    pub(crate) fn remove(&mut self, id: u64) -> Result<(), Refusal> {
+        let todo = self.todos.remove(&id).ok_or(Refusal::Unknown)?;
         self.titles_bytes -= todo.title.len();
         Ok(())
     }
@@ -104,8 +104,8 @@ impl Todo {
     }
 
     /// Applies a change completely or not at all. There is room for a title of `room` bytes.
-    fn change(&mut self, wanted: &Value, room: usize) -> Result<(), Refused> {
-        let wanted = wanted.as_object().ok_or(Refused::Malformed)?;
+    fn change(&mut self, wanted: &Value, room: usize) -> Result<(), Refusal> {
+        let wanted = wanted.as_object().ok_or(Refusal::Malformed)?;
         let title = match wanted.get("title") {
             None => None,
             Some(Value::String(title))
@@ -113,19 +113,19 @@ impl Todo {
             {
                 Some(title)
             }
-            Some(_) => return Err(Refused::Malformed),
+            Some(_) => return Err(Refusal::Malformed),
         };
         let completed = match wanted.get("completed") {
             None => None,
             Some(Value::Bool(completed)) => Some(*completed),
-            Some(_) => return Err(Refused::Malformed),
+            Some(_) => return Err(Refusal::Malformed),
         };
         let order = match wanted.get("order") {
             None => None,
-            Some(order) => Some(order.as_i64().ok_or(Refused::Malformed)?),
+            Some(order) => Some(order.as_i64().ok_or(Refusal::Malformed)?),
         };
         if title.is_some_and(|title| title.len() > room) {
-            return Err(Refused::Full);
+            return Err(Refusal::Full);
         }
         if let Some(title) = title {
             self.title.clone_from(title);

@@ -108,7 +108,7 @@ impl<D: DatagramSocket<Address = SocketAddr>> Endpoint<D> {
     }
 
     fn sweep(self, scope: &mut Scope<'_, World<D>>) -> Answer<D> {
-        scope.forget_the_dead();
+        scope.remove_panicked();
         Response::ok(UdpSessions::Endpoint(self)).deadline(scope.now() + SWEEP_PERIOD)
     }
 

@@ -84,12 +84,12 @@ impl Session {
             scope.counters.idle += 1;
             return None;
         }
-        self.speak(now, is_draining, scope)?;
+        self.send_due(now, is_draining, scope)?;
         Some(self.next_event().min(idle_at))
     }
 
     /// Sends what is due. Returns `None` if nothing will be sent any more.
-    fn speak<D>(&mut self, now: Time, is_draining: bool, world: &mut World<D>) -> Option<()>
+    fn send_due<D>(&mut self, now: Time, is_draining: bool, world: &mut World<D>) -> Option<()>
     where
         D: DatagramSocket<Address = SocketAddr>,
     {
@@ -99,12 +99,12 @@ impl Session {
             Phase::Unproven if is_draining => return None,
             Phase::Playing { .. } if is_draining => {
                 self.phase = Phase::Closing;
-                self.tell(now, world, |number, _| wire::closing(number));
+                self.send_new(now, world, |number, _| wire::closing(number));
             }
             Phase::Playing { next_state } if now >= next_state => {
                 self.phase = Phase::Playing { next_state: now + STATE_PERIOD };
                 let address = self.address;
-                self.tell(now, world, |number, world| world.state(address, number));
+                self.send_new(now, world, |number, world| world.state(address, number));
             }
             _ => self.resend(now, world),
         }
@@ -113,7 +113,7 @@ impl Session {
     }
 
     /// Sends a message for the first time, with a new number.
-    fn tell<D>(
+    fn send_new<D>(
         &mut self,
         now: Time,
         world: &mut World<D>,

@@ -94,7 +94,7 @@ impl<D: DatagramSocket<Address = SocketAddr>> World<D> {
             _ if !is_heard => self.counters.ignored += 1,
             None => return true,
             Some(peer) => {
-                if let Some(answer) = peer.hear(command, now) {
+                if let Some(answer) = peer.handle_command(command, now) {
                     self.send(&answer, from);
                 }
             }
@@ -141,7 +141,7 @@ impl<D: DatagramSocket<Address = SocketAddr>> World<D> {
 
     /// Removes peers whose session has panicked: a panic ends the machine, but its entry stays
     /// here.
-    pub(crate) fn forget_the_dead(&mut self) {
+    pub(crate) fn remove_panicked(&mut self) {
         self.peers.retain(|_, peer| peer.session.is_alive());
     }
 
@@ -157,7 +157,7 @@ impl<D: DatagramSocket<Address = SocketAddr>> World<D> {
 impl Peer {
     /// Returns the answer, if there is one. What the session must do is stored here, and the
     /// session is woken.
-    fn hear(&mut self, command: Option<Command>, now: Time) -> Option<String> {
+    fn handle_command(&mut self, command: Option<Command>, now: Time) -> Option<String> {
         self.heard = now;
         match command {
             // Its WELCOME was lost.

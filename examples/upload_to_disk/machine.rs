@@ -14,7 +14,7 @@ const RAM_MAX: usize = 64 << 10;
 const MAX: u64 = 1 << 30;
 
 /// One upload.
-pub(crate) struct Keep {
+pub(crate) struct Upload {
     dir: Dir,
     name: String,
     /// Whether it must not replace an existing file.
@@ -26,16 +26,16 @@ enum State {
     /// The body is arriving.
     Coming,
     /// This many bytes have arrived, and are being stored under their name.
-    Keeping(u64, Future<io::Result<Kept>>),
+    Storing(u64, Future<io::Result<StoreOutcome>>),
 }
 
 /// The result of storing it.
-enum Kept {
+enum StoreOutcome {
     Created,
     Replaced,
 }
 
-impl Server for Keep {
+impl Server for Upload {
     type Context = ();
     type Seed = Dir;
     type Upgrade = NoUpgrade<()>;
@@ -53,7 +53,8 @@ impl Server for Keep {
                 .reply_with(Status::METHOD_NOT_ALLOWED, allow, "text/plain", page)
                 .into();
         }
-        let Some(name) = head.path().strip_prefix('/').filter(|name| is_good(name)) else {
+        let Some(name) = head.path().strip_prefix('/').filter(|name| is_acceptable_name(name))
+        else {
             let page =
                 b"a name has letters, digits, dots, dashes and underscores, and no dot first\n";
             return response.reply(Status::BAD_REQUEST, "text/plain", page).into();
@@ -70,8 +71,8 @@ impl Server for Keep {
         }
         // No tag matches, so tags demand nothing (RFC 9110 §13.1.2).
         let is_new = head.field("If-None-Match") == Some(b"*");
-        let keep = Keep { dir, name: name.to_owned(), is_new, state: State::Coming };
-        Next::recv(keep, RecvMode::Stored { ram_max: RAM_MAX, max: MAX }).keep_deadline()
+        let store = Upload { dir, name: name.to_owned(), is_new, state: State::Coming };
+        Next::recv(store, RecvMode::Stored { ram_max: RAM_MAX, max: MAX }).keep_deadline()
     }
 
     fn request_stored(
@@ -83,9 +84,9 @@ impl Server for Keep {
         let job = |how| body.store_in(&self.dir, self.name.as_str(), how);
         let (create, replace) =
             (job(IfExists::New), (!self.is_new).then(|| job(IfExists::Replace)));
-        match scope.offload(move || keep(create, replace)) {
+        match scope.offload(move || store(create, replace)) {
             Ok(future) => {
-                self.state = State::Keeping(body.len(), future);
+                self.state = State::Storing(body.len(), future);
                 Next::go_on(self).keep_deadline()
             }
             // There are too many others: the client should try again later.
@@ -94,19 +95,19 @@ impl Server for Keep {
     }
 
     fn wakeup(mut self, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
-        let State::Keeping(bytes, future) = self.state else {
+        let State::Storing(bytes, future) = self.state else {
             return Next::go_on(self).keep_deadline();
         };
         match future.take() {
             Outcome::Pending(future) => {
-                self.state = State::Keeping(bytes, future);
+                self.state = State::Storing(bytes, future);
                 Next::go_on(self).keep_deadline()
             }
             Outcome::Value(Ok(kept)) => {
                 // RFC 9110 §9.3.4 distinguishes the two.
                 let status = match kept {
-                    Kept::Created => Status::CREATED,
-                    Kept::Replaced => Status::OK,
+                    StoreOutcome::Created => Status::CREATED,
+                    StoreOutcome::Replaced => Status::OK,
                 };
                 let line = format!("{bytes} bytes\n");
                 response.reply(status, "text/plain", line.as_bytes()).into()
@@ -134,12 +135,12 @@ impl Server for Keep {
 
 /// The work of the other thread. It first tries to create the file, which fails if the name is
 /// taken. Then it replaces the existing file in a second step.
-fn keep(create: StoreJob, replace: Option<StoreJob>) -> io::Result<Kept> {
+fn store(create: StoreJob, replace: Option<StoreJob>) -> io::Result<StoreOutcome> {
     match (create.run(), replace) {
         (Err(error), Some(replace)) if error.kind() == ErrorKind::AlreadyExists => {
-            replace.run().map(|()| Kept::Replaced)
+            replace.run().map(|()| StoreOutcome::Replaced)
         }
-        (created, _) => created.map(|()| Kept::Created),
+        (created, _) => created.map(|()| StoreOutcome::Created),
     }
 }
 
@@ -161,7 +162,7 @@ fn precondition_failed(response: &mut Response<'_>) -> Reply {
 
 /// Returns whether a name is acceptable: no path, nothing hidden, and nothing that has a meaning in
 /// a shell.
-fn is_good(name: &str) -> bool {
+fn is_acceptable_name(name: &str) -> bool {
     let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     (1..=100).contains(&name.len()) && !name.starts_with(['.', '-']) && name.bytes().all(is_usual)
 }

@@ -22,7 +22,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use machine::Keep;
+use machine::Upload;
 use rotor::BoxError;
 use rotor::body::{Dir, Spool, SpoolConfig};
 use rotor::http::server::{HttpSeed, ServerConfig};
@@ -37,7 +37,7 @@ fn upload_to_disk() -> Result<(), BoxError> {
     let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let directory = std::env::args_os().nth(2).map_or_else(|| "uploads".into(), PathBuf::from);
     let (dir, spool) = open(&directory)?;
-    let seed = HttpSeed::<Keep>::new(dir, ServerConfig::new().spool(spool));
+    let seed = HttpSeed::<Upload>::new(dir, ServerConfig::new().spool(spool));
     serve_http(address, seed, (), |address| format!("try: curl -T some-file http://{address}/name"))
 }
 

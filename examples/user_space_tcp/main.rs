@@ -82,20 +82,20 @@ fn serve_on<N: IpNet, B: Backend>(
 }
 
 /// A machine that makes one request, and stores the response in the context.
-struct Asker(Future<Result<Fetched, ClientError>>);
+struct FetchOnce(Future<Result<Fetched, ClientError>>);
 
 /// The response, when it has arrived.
 type Answer = Option<Result<Fetched, BoxError>>;
 
-type Asking = Compose2<PoolMachine<Fetch<Answer>, ByAddress<SmoltcpTcpStream>>, Asker>;
+type ClientMachine = Compose2<PoolMachine<Fetch<Answer>, ByAddress<SmoltcpTcpStream>>, FetchOnce>;
 
-impl Machine for Asker {
+impl Machine for FetchOnce {
     type Context = Answer;
     type Seed = Infallible;
 
     fn wakeup(self, scope: &mut Scope<'_, Answer>) -> Response<Self, Infallible> {
         **scope = match self.0.take() {
-            Outcome::Pending(future) => return Response::keep(Asker(future)),
+            Outcome::Pending(future) => return Response::keep(FetchOnce(future)),
             Outcome::Value(fetched) => Some(fetched.map_err(Into::into)),
             Outcome::Lost(_) => Some(Err("the pool is gone".into())),
         };
@@ -103,22 +103,22 @@ impl Machine for Asker {
     }
 }
 
-fn ask(
+fn create_client(
     device: impl Device,
     config: &StackConfig,
     server: SocketAddr,
-) -> Result<LoopInstance<Asking, Smoltcp>, BoxError> {
+) -> Result<LoopInstance<ClientMachine, Smoltcp>, BoxError> {
     let backend = Smoltcp::open(device, config)?;
     let limits = Config::new().exit(ExitPolicy::OnRequest);
-    let mut creator = Loop::<Asking, _>::with_backend(backend, &limits)?;
+    let mut creator = Loop::<ClientMachine, _>::with_backend(backend, &limits)?;
     let pool: Pool<Fetch<Answer>> = creator.add_part(Compose2::A, |scope| {
         Ok(PoolMachine::new(PoolConfig::new(), ClientConfig::new(), scope))
     })?;
     let mut instance = creator.instantiate(None);
     instance.add_machine_with(|scope| {
         Response::attempt(|| {
-            let future = pool.ask(server, Fetch::get("/").host("server"), scope);
-            Ok(Response::ok(Compose2::B(Asker(future.map_err(|_| "the pool is full")?))))
+            let future = pool.create_client(server, Fetch::get("/").host("server"), scope);
+            Ok(Response::ok(Compose2::B(FetchOnce(future.map_err(|_| "the pool is full")?))))
         })
     })?;
     Ok(instance)
@@ -129,7 +129,8 @@ fn in_memory() -> Result<(), BoxError> {
     let (left, right) = MemoryDevice::pair(&MemoryConfig::new())?;
     let [server, client] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(IpAddr::from);
     let mut serving = serve(left, &StackConfig::new().address(server, 24), server)?;
-    let mut asking = ask(right, &StackConfig::new().address(client, 24), (server, PORT).into())?;
+    let mut asking =
+        create_client(right, &StackConfig::new().address(client, 24), (server, PORT).into())?;
     // Two loops on one thread take turns. On two threads, each would call `run`.
     while asking.context().is_none() {
         serving.turn(Some(Duration::ZERO))?;

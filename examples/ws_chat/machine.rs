@@ -39,7 +39,7 @@ pub(crate) struct Chat<C> {
 }
 
 impl<C: HasRooms> Chat<C> {
-    fn hear(mut self, out: &mut Sender<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+    fn deliver_messages(mut self, out: &mut Sender<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
         let Some(member) = &mut self.member else { return Next::go_on(self).keep_deadline() };
         match scope.rooms().deliver(&self.room, member, out) {
             Delivery::Cut => Next::close(self, Code::TRY_AGAIN_LATER, "too slow"),
@@ -47,7 +47,12 @@ impl<C: HasRooms> Chat<C> {
         }
     }
 
-    fn come_in(mut self, name: &str, out: &mut Sender<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+    fn join_room(
+        mut self,
+        name: &str,
+        out: &mut Sender<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
         if !is_name(name) {
             return Next::close(self, Code::POLICY, "a name has 1 to 32 letters and digits");
         }
@@ -58,7 +63,7 @@ impl<C: HasRooms> Chat<C> {
         };
         self.member = Some(member);
         self.name = Some(name.to_owned());
-        rooms.say(&self.room, &format!("* {name} is here"));
+        rooms.broadcast(&self.room, &format!("* {name} is here"));
         Next::go_on(self).keep_deadline()
     }
 }
@@ -80,24 +85,24 @@ impl<C: HasRooms> Handler for Chat<C> {
         let Message::Text(text) = message else {
             return Next::close(self, Code::UNSUPPORTED, "a chat is of words");
         };
-        let Some(name) = &self.name else { return self.come_in(text, out, scope) };
+        let Some(name) = &self.name else { return self.join_room(text, out, scope) };
         let line = format!("{name}: {text}");
-        scope.rooms().say(&self.room, &line);
+        scope.rooms().broadcast(&self.room, &line);
         Next::go_on(self).keep_deadline()
     }
 
     fn wakeup(self, out: &mut Sender<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
-        self.hear(out, scope)
+        self.deliver_messages(out, scope)
     }
 
     fn flushed(self, out: &mut Sender<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
-        self.hear(out, scope)
+        self.deliver_messages(out, scope)
     }
 
     fn closed(self, _: Closed<'_>, scope: &mut Scope<'_, C>) {
         let (Some(name), Some(member)) = (self.name, self.member) else { return };
         let rooms = scope.rooms();
-        rooms.say(&self.room, &format!("* {name} has left"));
+        rooms.broadcast(&self.room, &format!("* {name} has left"));
         rooms.leave(&self.room, member);
     }
 }

@@ -35,7 +35,7 @@ impl Rooms {
         Some(room.join(notifier))
     }
 
-    pub(crate) fn say(&mut self, name: &str, line: &str) {
+    pub(crate) fn broadcast(&mut self, name: &str, line: &str) {
         if let Some(room) = self.0.get_mut(name) {
             room.say(Prepared::text(line));
         }

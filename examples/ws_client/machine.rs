@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The context, which the machines share.
 pub(crate) struct Console {
-    pub(crate) pool: Pool<Dial<SendsBack>, MaybeTlsTarget<SocketAddr>>,
+    pub(crate) pool: Pool<Dial<EchoHandler>, MaybeTlsTarget<SocketAddr>>,
     /// How it ended: a line about it, or an error.
     pub(crate) outcome: Option<Result<String, String>>,
     pub(crate) print: fn(&str),
@@ -21,9 +21,9 @@ pub(crate) struct Console {
 const SHOWN_MAX: usize = 100;
 
 /// Shows each text, and sends each message back.
-pub(crate) struct SendsBack;
+pub(crate) struct EchoHandler;
 
-impl Handler for SendsBack {
+impl Handler for EchoHandler {
     type Context = Console;
     type Seed = Option<String>;
 
@@ -36,7 +36,7 @@ impl Handler for SendsBack {
             // The output is still empty, so there is room.
             let _never_too_much = out.text(&text);
         }
-        Next::go_on(SendsBack).no_deadline()
+        Next::go_on(EchoHandler).no_deadline()
     }
 
     fn message(
@@ -60,12 +60,12 @@ impl Handler for SendsBack {
 }
 
 /// Requests one connection.
-pub(crate) struct Asks {
-    future: Option<Future<ClientResult<Dial<SendsBack>>>>,
+pub(crate) struct Dialer {
+    future: Option<Future<ClientResult<Dial<EchoHandler>>>>,
 }
 
 /// The request: the server, the path, and the first message.
-pub(crate) struct Wanted {
+pub(crate) struct DialRequest {
     pub(crate) server: MaybeTlsTarget<SocketAddr>,
     pub(crate) host: String,
     pub(crate) target: String,
@@ -73,25 +73,25 @@ pub(crate) struct Wanted {
     pub(crate) config: Arc<WebSocketConfig>,
 }
 
-impl Asks {
-    pub(crate) fn new(wanted: Wanted, scope: &mut Scope<'_, Console>) -> Response<Asks> {
-        let Wanted { server, host, target, greeting, config } = wanted;
+impl Dialer {
+    pub(crate) fn new(request: DialRequest, scope: &mut Scope<'_, Console>) -> Response<Dialer> {
+        let DialRequest { server, host, target, greeting, config } = request;
         let dial = Dial::new(target, host, greeting, config);
         match scope.pool.ask(server, dial, scope) {
-            Ok(future) => Response::ok(Asks { future: Some(future) }),
+            Ok(future) => Response::ok(Dialer { future: Some(future) }),
             Err(_nobody_else_asks) => Response::error("the pool is full"),
         }
     }
 }
 
-impl Machine for Asks {
+impl Machine for Dialer {
     type Context = Console;
     type Seed = Infallible;
 
-    fn wakeup(self, scope: &mut Scope<'_, Console>) -> Response<Asks, Infallible> {
+    fn wakeup(self, scope: &mut Scope<'_, Console>) -> Response<Dialer, Infallible> {
         let Some(future) = self.future else { return Response::done() };
         let outcome: Result<Result<Opened, Refusal>, ClientError> = match future.take() {
-            Outcome::Pending(future) => return Response::keep(Asks { future: Some(future) }),
+            Outcome::Pending(future) => return Response::keep(Dialer { future: Some(future) }),
             Outcome::Value(value) => value,
             Outcome::Lost(lost) => return Response::error(lost),
         };

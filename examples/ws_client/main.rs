@@ -14,7 +14,7 @@ mod machine;
 use std::io::Write;
 use std::process::ExitCode;
 
-use machine::{Asks, Console, SendsBack, Wanted};
+use machine::{Console, DialRequest, Dialer, EchoHandler};
 use rotor::http::client::{ByAddress, ClientConfig, PoolConfig, PoolMachine};
 use rotor::net::IpNet;
 use rotor::tls::MaybeTls;
@@ -27,8 +27,8 @@ use rotor_uring::OnAnyLoop;
 
 rotor_compose! {
     enum Machines <N: IpNet> <Console> {
-        Pool(PoolMachine<Dial<SendsBack>, ByAddress<MaybeTls<N::Stream>>>),
-        Asks(Asks),
+        Pool(PoolMachine<Dial<EchoHandler>, ByAddress<MaybeTls<N::Stream>>>),
+        Dialer(Dialer),
     }
 }
 
@@ -52,11 +52,11 @@ fn ws_client() -> Result<(), BoxError> {
         .deflate(Deflate::new())
         .share();
     let (host, target) = (url.authority().to_owned(), url.target().to_owned());
-    on_chosen_loop(WsClient(Wanted { server, host, target, greeting, config }))
+    on_chosen_loop(WsClient(DialRequest { server, host, target, greeting, config }))
 }
 
 /// The client, with its request.
-struct WsClient(Wanted);
+struct WsClient(DialRequest);
 
 impl OnAnyLoop for WsClient {
     type Output = Result<(), BoxError>;
@@ -71,7 +71,7 @@ impl OnAnyLoop for WsClient {
             let _ = writeln!(std::io::stdout(), "{text}");
         };
         let mut instance = creator.instantiate(Console { pool, outcome: None, print });
-        instance.add_machine_with(|scope| Asks::new(self.0, scope).wrap(Machines::Asks))?;
+        instance.add_machine_with(|scope| Dialer::new(self.0, scope).wrap(Machines::Dialer))?;
         instance.run()?;
         let line = instance.into_context().outcome.ok_or("the loop ended by itself")??;
         Ok(program::print(&[line])?)

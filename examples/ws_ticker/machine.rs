@@ -73,17 +73,17 @@ impl Machine for Ticker {
 }
 
 /// A subscriber.
-pub(crate) struct Listens(Member);
+pub(crate) struct Subscriber(Member);
 
-impl Listens {
-    fn hear(mut self, out: &mut Sender<'_>, scope: &mut Scope<'_, Exchange>) -> Next<Self> {
+impl Subscriber {
+    fn send_prices(mut self, out: &mut Sender<'_>, scope: &mut Scope<'_, Exchange>) -> Next<Self> {
         // The rest is sent by `flushed`.
         let _more = scope.room.deliver(&mut self.0, out);
         Next::go_on(self).keep_deadline()
     }
 }
 
-impl Handler for Listens {
+impl Handler for Subscriber {
     type Context = Exchange;
     type Seed = ();
 
@@ -92,7 +92,7 @@ impl Handler for Listens {
         if let Some(newest) = scope.room.backlog().last() {
             let _nothing_waits_yet = out.prepared(newest);
         }
-        Next::go_on(Listens(scope.room.join(notifier))).no_deadline()
+        Next::go_on(Subscriber(scope.room.join(notifier))).no_deadline()
     }
 
     /// Messages from the client are ignored.
@@ -106,11 +106,11 @@ impl Handler for Listens {
     }
 
     fn wakeup(self, out: &mut Sender<'_>, scope: &mut Scope<'_, Exchange>) -> Next<Self> {
-        self.hear(out, scope)
+        self.send_prices(out, scope)
     }
 
     fn flushed(self, out: &mut Sender<'_>, scope: &mut Scope<'_, Exchange>) -> Next<Self> {
-        self.hear(out, scope)
+        self.send_prices(out, scope)
     }
 
     fn closed(self, _: Closed<'_>, scope: &mut Scope<'_, Exchange>) {
@@ -124,7 +124,7 @@ pub(crate) struct Site;
 impl Server for Site {
     type Context = Exchange;
     type Seed = Arc<WebSocketConfig>;
-    type Upgrade = WebSocket<Listens>;
+    type Upgrade = WebSocket<Subscriber>;
 
     fn headers_received(
         config: Arc<WebSocketConfig>,

@@ -28,7 +28,7 @@ use rotor_examples::url::Url;
 use rotor_examples::{program, serve};
 
 use self::backend::ByteByByte;
-use self::client::{Asks, Console, SendsBack, Wanted};
+use self::client::{Console, DialRequest, Dialer, EchoHandler};
 use self::echo::Site;
 use self::socket::{OneByOne, OneByOneListener};
 
@@ -39,8 +39,8 @@ type OnTcp = ByAddress<MaybeTls<OneByOne<TcpStream>>>;
 
 rotor_compose! {
     enum Client <Console> {
-        Pool(PoolMachine<Dial<SendsBack>, OnTcp>),
-        Asks(Asks),
+        Pool(PoolMachine<Dial<EchoHandler>, OnTcp>),
+        Dialer(Dialer),
     }
 }
 
@@ -89,8 +89,8 @@ fn ask() -> Result<(), BoxError> {
     };
     let mut instance = creator.instantiate(Console { pool, outcome: None, print });
     let (host, target) = (url.authority().to_owned(), url.target().to_owned());
-    let wanted = Wanted { server, host, target, greeting: None, config: config() };
-    instance.add_machine_with(|scope| Asks::new(wanted, scope).wrap(Client::Asks))?;
+    let request = DialRequest { server, host, target, greeting: None, config: config() };
+    instance.add_machine_with(|scope| Dialer::new(request, scope).wrap(Client::Dialer))?;
     instance.run()?;
     let line = instance.into_context().outcome.ok_or("the loop ended by itself")??;
     Ok(program::print(&[line])?)

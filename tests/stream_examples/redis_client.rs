@@ -6,7 +6,7 @@ mod machine;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use machine::{ANSWER_TIME_MAX, Asks, Command, PIPELINE_MAX, Redis};
+use machine::{ANSWER_TIME_MAX, Command, CommandSource, PIPELINE_MAX, Redis};
 use rotor::Notifier;
 use rotor::stream::testing::Driver;
 
@@ -22,7 +22,7 @@ struct Console {
     lost: Vec<String>,
 }
 
-impl Asks for Console {
+impl CommandSource for Console {
     fn connected(&mut self, _: Notifier) {}
 
     fn command(&mut self) -> Command {
@@ -43,7 +43,7 @@ impl Asks for Console {
         self.lost.push(why);
     }
 
-    fn waiting(&self) -> usize {
+    fn unanswered_count(&self) -> usize {
         self.waiting
     }
 }

@@ -3,7 +3,7 @@
 use rotor::stream::testing::Peer;
 
 use super::limits::{
-    FILTER_BYTES_MAX, LOOKED_AT_MAX, Limits, OUTBOX_BYTES_MAX, PACKET_BYTES_MAX, RECEIVED_MAX,
+    FILTER_BYTES_MAX, Limits, OUTBOX_BYTES_MAX, PACKET_BYTES_MAX, RECEIVED_MAX, SCANNED_MAX,
     UNANSWERED_MAX,
 };
 use super::retained::Max;
@@ -202,7 +202,7 @@ fn messages_above_qos_0_wait_for_room_and_are_not_lost() {
 
 #[test]
 fn all_retained_messages_arrive_however_many_and_slow_the_reader() {
-    let count = LOOKED_AT_MAX * 2 + 1;
+    let count = SCANNED_MAX * 2 + 1;
     for (qos, room) in [(0, usize::MAX), (0, 5_000), (1, usize::MAX)] {
         let mut talk = Talk::new(limits());
         let speaker = talk.client("speaker");
@@ -243,7 +243,7 @@ fn all_retained_messages_arrive_however_many_and_slow_the_reader() {
 fn one_turn_scans_a_bounded_number_of_retained_messages() {
     let mut talk = Talk::new(limits());
     let speaker = talk.client("speaker");
-    for number in 0..LOOKED_AT_MAX * 3 {
+    for number in 0..SCANNED_MAX * 3 {
         talk.say(&speaker, &publish(&format!("a/{number}"), "x", 1, 1));
     }
     let hearer = talk.client("hearer");

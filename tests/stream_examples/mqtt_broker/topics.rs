@@ -3,7 +3,7 @@
 use super::packet::Qos;
 use super::reader::Malformed;
 use super::session::SessionId;
-use super::topic::{beginning, check_filter, check_name, matches};
+use super::topic::{check_filter, check_name, literal_prefix, matches};
 use super::tree::Tree;
 
 /// A filter, the names that it is for, and those that it is not for.
@@ -37,7 +37,7 @@ fn a_filter_matches_exactly_its_topic_names() {
             let mut found = Vec::new();
             tree.find(name, &mut found);
             assert_eq!(found.len(), usize::from(is_for), "{filter} {name} in the tree");
-            assert!(!is_for || name.starts_with(beginning(filter)), "{filter} {name}");
+            assert!(!is_for || name.starts_with(literal_prefix(filter)), "{filter} {name}");
         }
     }
 }
