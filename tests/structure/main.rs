@@ -1,5 +1,5 @@
-//! The structure of the sources: no circle between the files of a crate, and the packages of others
-//! named where the layers say.
+//! The structure of the sources: no circle between the files of a crate, third-party packages named
+//! only where the layers say, and tests with names that say what they show.
 //!
 //! The reader is a small one of its own: it knows comments, texts, `mod`, `use` and paths, and
 //! nothing of types. An arrow goes from a file that names something to the file that defines it,
@@ -13,6 +13,7 @@ mod arrows;
 mod circles;
 mod modules;
 mod tables;
+mod test_names;
 mod tokens;
 
 use std::collections::BTreeSet;
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use self::circles::{Circle, circles};
 use self::modules::Crate;
+use self::test_names::{objection, test_names};
 use self::tokens::{Token, tokens};
 
 /// The files in which a package of others may be named, and in each of which it is: below `src` of
@@ -44,6 +46,9 @@ const PLACES: [(&str, &str, &[&str]); 7] = [
     // A bench compares our buffers with its; nothing uses it.
     ("netbuf", "rotor-stream", &[]),
 ];
+
+/// Folders with tests that are not in a crate of [`crates`].
+const OTHER_TESTS: [&str; 4] = ["tests", "examples", "benches", "loom"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -150,6 +155,25 @@ fn unsafe_code_is_only_where_the_table_of_its_crate_lists_it() {
     assert_eq!(counted, rows.collect(), "the table in rotor-uring/src/lib.rs");
 }
 
+#[test]
+fn every_test_is_named_by_a_sentence_with_a_subject() {
+    let mut count = 0;
+    let mut rejected = Vec::new();
+    let folders = crates().into_iter().chain(OTHER_TESTS.map(str::to_string));
+    for folder in folders.map(|name| root().join(name)) {
+        for (path, text) in files_below(&folder) {
+            for name in test_names(&text) {
+                count += 1;
+                if let Some(why) = objection(&name) {
+                    rejected.push(format!("{}/{path}: `{name}` {why}", folder.display()));
+                }
+            }
+        }
+    }
+    assert!(rejected.is_empty(), "{}", rejected.join("\n"));
+    assert!(count > 3_000, "only {count} tests were found");
+}
+
 /// Whether a package is imported, or a path begun with it.
 fn names_package(tokens: &[Token<'_>], package: &str) -> bool {
     let mut is_import = false;
@@ -181,18 +205,26 @@ fn every_way_to_name_a_package_is_recognized() {
         assert_eq!(names_package(&tokens(source), "mio"), expected, "{source}");
     }
 }
-/// The files of a crate, below its `src`, and what is in them.
+
+/// Returns the files below a crate's `src`, and their contents.
 fn sources(name: &str) -> Vec<(String, String)> {
-    let root = folder(name);
-    let (mut found, mut folders) = (Vec::new(), vec![root.clone()]);
+    files_below(&folder(name))
+}
+
+/// Returns the Rust files below a folder, by their paths in it, and their contents. Folders of
+/// build results are left out.
+fn files_below(root: &Path) -> Vec<(String, String)> {
+    let (mut found, mut folders) = (Vec::new(), vec![root.to_path_buf()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("a folder of sources") {
             let path = entry.expect("an entry of it").path();
             if path.is_dir() {
-                folders.push(path);
+                if !path.ends_with("target") {
+                    folders.push(path);
+                }
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = fs::read_to_string(&path).expect("a source");
-                let path = path.strip_prefix(&root).expect("it is below").display().to_string();
+                let path = path.strip_prefix(root).expect("it is below").display().to_string();
                 found.push((path, text));
             }
         }

@@ -97,7 +97,7 @@ mod tests {
     use super::{most_resident_kib, ticks};
 
     #[test]
-    fn what_the_system_says_of_a_process_is_understood() {
+    fn the_statistics_of_a_process_are_parsed() {
         let stat = "42 (a) (b c) S 7 42 42 0 -1 4194560 100 0 0 0 5 6 8 9 20 0 1 0 100 1000 10";
         assert_eq!(ticks(stat), Some((5, 6)));
         assert_eq!(most_resident_kib("VmPeak:\t 9 kB\nVmHWM:\t  12 kB\n"), Some(12));
