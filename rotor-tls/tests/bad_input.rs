@@ -1,5 +1,5 @@
-//! What peers may send instead of TLS, and in the midst of it: each ends its own connection, is
-//! told why where it would understand it, and is counted as what it was.
+//! Invalid input, instead of TLS and in the middle of it. Each kind ends its own connection, is
+//! answered with an alert if the peer would understand one, and has its own counter.
 
 mod kit;
 
@@ -12,7 +12,7 @@ use kit::{
 use rotor_tls::{ClientCertificates, TlsServer, UnknownName, Versions};
 use rustls::{AlertDescription, Error, SignatureScheme};
 
-/// What a server answers to bytes, and what becomes of the connection.
+/// What a server answers to these bytes, and what it logs.
 fn answer(tls: &TlsServer, bytes: &[u8], piece: usize) -> (Vec<u8>, Log) {
     let mut test = Test::new(Log::new());
     test.world().narrow_edges();
@@ -80,10 +80,10 @@ fn records_without_a_hello_violate_the_protocol() {
     for (bytes, expected) in [
         // Longer than any record.
         (&b"\x16\x03\x01\xff\xff"[..], AlertDescription::DecodeError),
-        // Another message first: a server's hello, a finished.
+        // Another message first: a ServerHello, a Finished.
         (b"\x16\x03\x03\0\x04\x02\0\0\0", AlertDescription::DecodeError),
         (b"\x16\x03\x03\0\x04\x14\0\0\0", AlertDescription::UnexpectedMessage),
-        // A hello of nothing.
+        // An empty hello.
         (b"\x16\x03\x01\0\x04\x01\0\0\0", AlertDescription::DecodeError),
     ] {
         let server = Issuer::new().server();
@@ -97,7 +97,7 @@ fn records_without_a_hello_violate_the_protocol() {
 #[test]
 fn a_hello_has_a_maximum_length() {
     let server = Issuer::new().server();
-    // One that is announced as too long, and one that comes a byte in each record.
+    // A hello that is announced as too long, and one that arrives one byte per record.
     let announced = b"\x16\x03\x01\0\x04\x01\x01\0\0".to_vec();
     let dripping: Vec<u8> = [1, 0, 0xff, 0xfc]
         .into_iter()
@@ -112,13 +112,13 @@ fn a_hello_has_a_maximum_length() {
     assert_eq!(nonzero_counters(server.counters()), [("hellos_too_large", 2)]);
 }
 
-/// What a client of rustls and a server come to: what it says, what the server logs and counts.
+/// Connects a rustls client to a server. Returns the client's failure, and what the server logs.
 fn meet(server: &TlsServer, config: rustls::ClientConfig, name: &str) -> (Option<Error>, Log) {
     let mut test = Test::new(Log::new());
     let peer = add_server(&mut test, server);
     let mut client = RawClient::new(config, name);
     client.talk(&mut test, &peer);
-    // What it says last.
+    // The client's last records, such as an alert.
     peer.send(&client.take_records());
     test.settle();
     if client.failure.is_some() {
@@ -153,7 +153,7 @@ fn a_client_with_nothing_in_common_gets_an_alert() {
     );
     assert_eq!(nonzero_counters(server.counters()), [("failed_by_peer", 1)]);
 
-    // Ciphers of TLS 1.2 with RSA keys, and a server with an Ed25519 key.
+    // Cipher suites of TLS 1.2 for RSA keys, and a server with an Ed25519 key.
     let mut provider = rustls::crypto::ring::default_provider();
     provider.cipher_suites.retain(|suite| {
         suite.suite() == rustls::CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
@@ -171,7 +171,7 @@ fn a_client_with_nothing_in_common_gets_an_alert() {
         "{log:?}"
     );
 
-    // Ciphers that go with such a key, and no signature that it makes.
+    // Cipher suites that fit the key, but no signature scheme that it supports.
     let mut provider = rustls::crypto::ring::default_provider();
     let algorithms = &mut provider.signature_verification_algorithms;
     let others =
@@ -211,7 +211,7 @@ fn an_unknown_name_gets_the_default_certificate_or_is_refused() {
         ]
     );
     assert_eq!(nonzero_counters(server.counters()), [("unknown_names", 1)]);
-    // Those that are known, and those who ask for none.
+    // Known names, and clients that send no name.
     for name in ["localhost", "LOCALHOST"] {
         assert_eq!(meet(&server, issuer.raw_config(), name).0, None);
     }
@@ -294,7 +294,7 @@ fn a_reset_at_each_step_ends_that_connection_only() {
         let peer = add_server(&mut test, &server);
         let mut client = RawClient::new(issuer.raw_config(), "localhost");
         let mut sent = 0;
-        // Hello, finished, a line: byte by byte, up to the one at which it is reset.
+        // Hello, Finished, a line: byte by byte, up to the byte at which the connection is reset.
         let mut is_over = false;
         for step in 0..3 {
             let mut records = client.take_records();
@@ -341,7 +341,8 @@ fn corrupted_records_are_not_passed_on() {
         client.write(b"second\n");
         let mut second = client.take_records();
         *second.last_mut().expect("it is not empty") ^= 1;
-        // In one piece: what came before is handed out, and answered in vain.
+        // Both arrive in one piece. The first line is passed to the protocol, but its answer is not
+        // sent.
         peer.send(&[first, second].concat());
         test.settle();
         client.receive(&peer.take_received());

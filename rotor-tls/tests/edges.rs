@@ -1,5 +1,5 @@
-//! What a stream may conclude from a short read: that the socket inside is empty, if it was
-//! that read that emptied it.
+//! What a stream may conclude from a short read: the socket below is empty, but only if that read
+//! emptied it.
 
 mod kit;
 
@@ -15,10 +15,10 @@ use rotor_tls::{TlsServer, TlsStream};
 
 type Test = TestLoop<Stream<Pauses, TlsStream<Scripted<true>>>>;
 
-/// As much as the input's first block takes: a read of that much is not short.
+/// The capacity of the input's first block: a read of this many bytes is not short.
 const BLOCK: usize = rotor_stream::buf::BLOCK_BYTES;
 
-/// Takes a block, answers, looks at nothing for a second, then takes what comes.
+/// Takes a block, answers, ignores its input for a second, then takes what has arrived.
 struct Pauses;
 
 impl Protocol for Pauses {
@@ -68,7 +68,7 @@ impl Protocol for Pauses {
     }
 }
 
-/// A client that has completed the handshake with such a server.
+/// A client that has completed the handshake with a server of [`Pauses`].
 fn connected(
     test: &mut Test,
     config: rustls::ClientConfig,
@@ -95,7 +95,7 @@ fn a_close_notify_found_during_a_write_ends_the_stream() {
         client.talk(&mut test, &peer);
         assert_eq!(client.plain, b"ok\n");
         test.advance(Duration::from_secs(2));
-        // Though the socket inside stays open.
+        // The end is reported although the socket below stays open.
         assert_eq!(test.context()[1..], ["the peer has ended the stream"], "{version:?}");
     }
 }
@@ -134,14 +134,14 @@ fn bytes_that_arrive_while_decoded_ones_wait_are_read() {
     client.write(&[b'y'; 50]);
     client.talk(&mut test, &peer);
     assert_eq!(*test.context(), [format!("{BLOCK} bytes")]);
-    // An edge for these, at a time at which the stream does not look.
+    // An edge for these bytes, at a time when the stream does not read.
     client.write(&[b'z'; 50]);
     client.talk(&mut test, &peer);
     test.advance(Duration::from_secs(2));
     assert_eq!(test.context()[1..], ["50 bytes", "50 bytes"]);
 }
 
-/// A server's connection on a socket whose short reads empty it, before its first event.
+/// A server's connection before its first event, on a socket whose short reads empty it.
 fn add_server(test: &mut Test, server: &TlsServer) -> Peer {
     let (socket, peer) = pair(test.world());
     let socket = server.wrap(socket);
@@ -182,7 +182,7 @@ fn an_end_reported_with_the_last_bytes_is_noticed() {
             if is_known {
                 test.settle();
             }
-            // One event tells of both.
+            // One event reports both.
             peer.send(&hello[..sent]);
             peer.end();
             test.settle();
@@ -216,7 +216,7 @@ fn bytes_after_an_urgent_byte_are_read() {
     for at in [0, 1, 5, 100, hello.len() - 2] {
         let mut test = Test::new(Log::new());
         let peer = add_server(&mut test, &issuer.server());
-        // A read stops before it, and is short; one event tells of all.
+        // A read stops before the urgent byte and is short; one event reports everything.
         peer.send(&hello[..at]);
         peer.send_urgent(hello[at]);
         peer.send(&hello[at + 1..]);
@@ -236,7 +236,7 @@ fn bytes_are_read_while_connections_wait_for_a_handshake_permit() {
         test.settle();
         peer
     });
-    // An alert in clear, with an event of its own, at a time at which nobody reads.
+    // An unencrypted alert, with its own event, at a time when nobody reads.
     second.send(&[21, 3, 3, 0, 2, 2, 80]);
     test.settle();
     assert_eq!((second.received_len(), second.unread_len()), (0, 7));
@@ -244,6 +244,6 @@ fn bytes_are_read_while_connections_wait_for_a_handshake_permit() {
     test.settle();
     assert_eq!(second.unread_len(), 0);
     assert_eq!(server.counters().refused_by_peer(), 1);
-    // To the third, nothing has come, and it has its flight all the same.
+    // Nothing more has arrived for the third connection, and it still gets its flight.
     assert!(third.received_len() > 300);
 }

@@ -1,5 +1,5 @@
-//! Many handshakes at once: they hold up nobody, wait for each other, and are not disturbed by new
-//! identities.
+//! Many concurrent handshakes: they do not delay other connections, they wait for each other, and
+//! new identities do not disturb them.
 
 mod kit;
 

@@ -1,4 +1,4 @@
-//! Handshakes whose time is over: who has begun with one is told of the end, and it arrives.
+//! Handshakes that miss their deadline: the peer is told of the end, and the alert arrives.
 
 mod kit;
 
@@ -8,12 +8,12 @@ use kit::{Issuer, Log, RawClient, Test, add_client, add_server, connected};
 use rotor_stream::testing::Peer;
 use rotor_tls::ClientCertificates;
 
-/// `close_notify` in clear, a warning (RFC 8446 §6).
+/// An unencrypted `close_notify`, a warning (RFC 8446 §6).
 const CLOSE_NOTIFY: [u8; 7] = [21, 3, 3, 0, 2, 1, 0];
 
 const LATE: Duration = Duration::from_secs(11);
 
-/// Our side has ended, and waits for the other one to have read that.
+/// Our side has ended, and waits until the peer has read that.
 fn assert_lingers(test: &mut Test, peer: &Peer) {
     assert!(peer.is_ended() && !peer.is_dropped());
     peer.send(b"what was on its way");
@@ -70,14 +70,14 @@ fn close_notify_after_the_servers_flight_can_be_read_by_the_client() {
         let flight = peer.take_received();
         client.receive(&flight);
         assert!(!client.is_closed && flight.len() > 300);
-        // What the client answers is lost on its way.
+        // The client's answer is lost in transit.
         test.advance(LATE);
         let last = peer.take_received();
         client.receive(&last);
         assert!(client.failure.is_none(), "{:?}", client.failure);
         let is_old = version.version == rustls::ProtocolVersion::TLSv1_2;
         assert_eq!(last == CLOSE_NOTIFY, is_old, "in clear");
-        // A client of rustls believes no more of what is in clear than that it is a warning.
+        // A rustls client takes an unencrypted alert for no more than a warning.
         assert_eq!(client.is_closed, !is_old);
         assert_eq!(server.counters().late(), 1);
         assert_lingers(&mut test, &peer);
@@ -156,8 +156,8 @@ fn close_notify_is_omitted_if_it_cannot_be_encrypted() {
     assert_eq!(server.counters().late(), 1);
 }
 
-/// The server's Finished comes first where a session of TLS 1.2 goes on (RFC 5246 §7.3), encrypted:
-/// what followed it in clear would be a broken record.
+/// When a session of TLS 1.2 is resumed, the server's Finished comes first (RFC 5246 §7.3) and is
+/// encrypted. Unencrypted data behind it would be a broken record.
 #[test]
 fn nothing_unencrypted_follows_the_finished_of_a_resumed_session() {
     let issuer = Issuer::new();
@@ -171,7 +171,7 @@ fn nothing_unencrypted_follows_the_finished_of_a_resumed_session() {
     test.settle();
     client.receive(&peer.take_received());
     assert_eq!(client.tls.handshake_kind(), Some(rustls::HandshakeKind::Resumed));
-    // What the client answers is lost on its way.
+    // The client's answer is lost in transit.
     test.advance(LATE);
     assert_eq!(peer.take_received(), b"");
     assert!(peer.is_dropped());

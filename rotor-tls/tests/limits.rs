@@ -1,4 +1,4 @@
-//! What connections hold, and how long they may take.
+//! How much memory connections hold, and how long they may take.
 
 mod kit;
 
@@ -13,7 +13,7 @@ use rotor_stream::{
 };
 use rotor_tls::{TlsServer, TlsStream};
 
-/// `Lines`, whose streams hold no more than this together.
+/// `Lines`, with a limit on the bytes that all its streams hold together.
 struct Bounded;
 
 impl Protocol for Bounded {
@@ -81,7 +81,7 @@ fn bytes_of_handshakes_and_partial_records_count_in_the_total() {
     let server = issuer.server();
     let held = BytesHeld::new(100_000);
     let mut test = BoundedLoop::new(Log::new());
-    // A part of a hello.
+    // Part of a hello.
     let peer = serve_bounded(&mut test, &server, &held);
     let mut client = RawClient::new(issuer.raw_config(), "localhost");
     let hello = client.take_records();
@@ -95,7 +95,7 @@ fn bytes_of_handshakes_and_partial_records_count_in_the_total() {
     test.settle();
     assert_eq!(held.bytes(), 0, "a connection that waits holds nothing");
 
-    // A part of a record, which waits for the rest.
+    // Part of a record, which waits for the rest.
     client.write(&[b'x'; 16_000]);
     let record = client.take_records();
     peer.send(&record[..15_000]);
@@ -103,7 +103,7 @@ fn bytes_of_handshakes_and_partial_records_count_in_the_total() {
     assert!((15_000..40_000).contains(&held.bytes()), "{}", held.bytes());
     peer.send(&record[15_000..]);
     test.settle();
-    // Of the line that is not whole.
+    // Held for the incomplete line.
     assert!((16_000..40_000).contains(&held.bytes()), "{}", held.bytes());
     drop(client);
     peer.reset();
@@ -111,7 +111,7 @@ fn bytes_of_handshakes_and_partial_records_count_in_the_total() {
     assert_eq!(held.bytes(), 0);
 }
 
-/// Where the read is spared that would find nothing, too.
+/// Also on a socket where a short read spares the read that would find nothing.
 #[test]
 fn a_few_bytes_of_a_record_do_not_hold_a_block() {
     let issuer = Issuer::new();
@@ -156,7 +156,7 @@ fn a_handshake_beyond_the_memory_limit_ends() {
     assert_eq!(server.counters().late(), 1);
 }
 
-/// A server that has a long line to send back, to a peer that has taken nothing of it yet.
+/// A server with a long line to send back, and a peer that has taken none of it yet.
 fn peer_with_long_response(test: &mut Test) -> (Peer, RawClient) {
     let issuer = Issuer::new();
     let (peer, mut client) = connected(test, &issuer.server(), issuer.raw_config());
@@ -171,7 +171,7 @@ fn peer_with_long_response(test: &mut Test) -> (Peer, RawClient) {
 fn a_slow_peer_that_takes_encrypted_bytes_does_not_time_out() {
     let mut test = Test::new(Log::new());
     let (peer, mut client) = peer_with_long_response(&mut test);
-    // All of it is encrypted at once, and taken in a minute.
+    // All of it is encrypted in one step, and taken over a minute.
     for _ in 0..30 {
         peer.make_room(2000);
         test.advance(Duration::from_secs(2));
@@ -226,7 +226,7 @@ fn a_new_stream_takes_little_memory() {
     assert!(size_of::<TlsStream<()>>() <= 64, "{}", size_of::<TlsStream<()>>());
 }
 
-/// How many bytes of records of this many bytes of data are taken in each turn.
+/// How many bytes each turn takes, of records with `record_bytes` bytes of data each.
 fn bytes_taken_per_turn(record_bytes: usize) -> Vec<usize> {
     let issuer = Issuer::new();
     let mut test = Test::new(Log::new());
@@ -244,11 +244,12 @@ fn bytes_taken_per_turn(record_bytes: usize) -> Vec<usize> {
     taken
 }
 
-/// As of HTTP's small frames: what a record costs is not what is in it.
+/// HTTP's small frames make such records. A record counts with all its bytes, not only with its
+/// data.
 #[test]
 fn small_records_get_the_same_share_of_a_turn_as_long_ones() {
     let (small, long) = (bytes_taken_per_turn(1), bytes_taken_per_turn(16_000));
-    // Its share, which the last read may go beyond.
+    // The share of a turn, which the last read may exceed.
     assert!(small.iter().all(|taken| *taken <= 256 * 1024), "{small:?}");
     assert!(long.len() <= 17, "a share has four records: {long:?}");
 }

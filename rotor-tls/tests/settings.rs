@@ -59,7 +59,7 @@ fn errors_about_files_name_the_file_and_a_remedy() {
     }
     let identity = Identity::from_pem_files(&chain, &key).expect("they are right");
     assert_eq!(identity.names().collect::<Vec<_>>(), ["localhost"]);
-    // One file for both.
+    // One file with both.
     let both = [chain, key].map(|path| fs::read_to_string(path).expect("it is there")).concat();
     let both = directory.file("both.pem", &both);
     assert!(Identity::from_pem_files(&both, &both).is_ok());
@@ -79,7 +79,7 @@ fn invalid_settings_are_refused() {
     assert!(matches!(with(nobody), Some(TlsConfigError::NoRoots)));
 }
 
-/// The name of the certificate that a server shows.
+/// The certificate that a server presents for a name.
 fn presented_certificate(server: &TlsServer, name: &str) -> Vec<u8> {
     presented_certificate_to(server, kit::trusting_client(), name)
 }
@@ -120,7 +120,7 @@ fn each_name_gets_its_own_certificate() {
         ("a.wild.example", &exact),
         ("A.WILD.example", &exact),
         ("b.wild.example", &wild),
-        // A star is one label, and not none.
+        // A star stands for exactly one label.
         ("wild.example", &first),
         ("a.b.wild.example", &first),
         ("unknown.example", &first),
@@ -130,7 +130,7 @@ fn each_name_gets_its_own_certificate() {
     }
 }
 
-/// As the guide has it: an ECDSA certificate, and one of RSA for old clients.
+/// The example of the guide: an ECDSA certificate, and an RSA certificate for old clients.
 #[test]
 fn a_certificate_is_chosen_by_the_clients_signature_schemes() {
     let first = Issuer::new().identity(&["localhost"]);
@@ -139,7 +139,7 @@ fn a_certificate_is_chosen_by_the_clients_signature_schemes() {
     let config = TlsServerConfig::new(first).identity(other).identity(rsa);
     let server = TlsServer::new(config).expect("they are right");
     let first = presented_certificate(&server, "localhost");
-    // The default stands for those who ask for what is not there as well.
+    // The default applies to unknown names as well.
     for name in ["localhost", "unknown.example"] {
         for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
             let is_first = |config| presented_certificate_to(&server, config, name) == first;
@@ -174,21 +174,22 @@ fn a_reload_keeps_the_other_settings() {
     assert!(matches!(server.reload(&[]), Err(TlsConfigError::NoIdentity)));
     assert_eq!(says(&known, "localhost"), Some(HandshakeKind::Resumed));
     server.reload(&[issuer.identity(&["localhost", "other.example"])]).expect("there is one");
-    // Tickets, what is asked of clients, and what becomes of unknown names.
+    // A reload keeps the tickets, the request for client certificates, and the handling of unknown
+    // names.
     assert_eq!(says(&known, "localhost"), Some(HandshakeKind::Resumed));
     assert_eq!(says(&known, "other.example"), Some(HandshakeKind::Full));
     assert_eq!(says(&issuer.raw_config(), "localhost"), None, "it has no certificate");
     let before = server.counters().unknown_names();
     assert_eq!(says(&known, "unknown.example"), None);
     assert_eq!(server.counters().unknown_names(), before + 1);
-    // And who signs.
+    // A reload also changes which thread signs.
     assert_eq!(offload_attempts(&server), 0);
     server.reload(&[rsa]).expect("there is one");
     let _ = presented_certificate_to(&server, kit::trusting_client(), "localhost");
     assert_eq!(offload_attempts(&server), 1);
 }
 
-/// How a client that comes back is met.
+/// The kind of handshake when a client of the first server connects to the second.
 fn reconnect(servers: [&TlsServer; 2], issuer: &Issuer) -> HandshakeKind {
     let config = issuer.raw_config();
     let mut kinds = servers.map(|server| {
@@ -245,11 +246,11 @@ fn an_ocsp_response_is_stapled_on_request() {
     assert_eq!(*staples.lock().expect("nobody panicked"), [b"what the issuer says"]);
 }
 
-/// A key and a certificate of RSA, made once by openssl: nothing here makes such.
+/// An RSA key and its certificate, made once with openssl: nothing here can make them.
 const RSA_CHAIN: &str = include_str!("kit/rsa.crt");
 const RSA_KEY: &str = include_str!("kit/rsa.key");
 
-/// How many steps were for other threads. The loop in memory has none, so it did them itself.
+/// How many steps were meant for other threads. The in-memory loop has none, so it ran them itself.
 fn offload_attempts(server: &TlsServer) -> u64 {
     server.counters().offloaded() + server.counters().not_offloaded()
 }
@@ -283,7 +284,7 @@ fn a_retried_hello_is_offloaded_twice() {
     let server = TlsServer::new(TlsServerConfig::new(rsa)).expect("it is right");
     let mut test = Test::new(Log::new());
     let peer = add_server(&mut test, &server);
-    // It offers a group first that it sends no key of: the last of those that the server takes.
+    // The client sends a key share of a group that the server does not know.
     let mut client = RawClient::new(kit::retrying_client(), "localhost");
     client.talk(&mut test, &peer);
     assert_eq!(client.tls.handshake_kind(), Some(HandshakeKind::FullWithHelloRetryRequest));

@@ -1,5 +1,5 @@
-//! Records of next to nothing, messages in pieces, and what comes again and again: as much of it as
-//! is of use is taken, and no more.
+//! Tiny records, messages in pieces, and repeated messages: the server accepts a useful amount of
+//! them, and no more.
 
 mod kit;
 
@@ -26,8 +26,8 @@ fn records_of_one_byte_are_read() {
     assert_eq!(client.plain.len(), 2001);
 }
 
-/// Makes records of data of TLS 1.3, each with so many bytes of padding, with the keys of a client that
-/// has completed the handshake.
+/// Makes TLS 1.3 data records, each with `padding` bytes of padding, using the keys of a client
+/// that has completed the handshake.
 fn sealing(client: RawClient) -> impl FnMut(&[u8], usize) -> Vec<u8> {
     let suite = client.tls.negotiated_cipher_suite().and_then(|suite| suite.tls13());
     let suite = suite.expect("it speaks TLS 1.3");
@@ -84,7 +84,7 @@ fn consecutive_empty_records_are_limited_by_number_and_bytes() {
     }
 }
 
-/// In TLS 1.2 the client's side of it is in clear.
+/// In TLS 1.2 the client's part of the handshake is unencrypted.
 #[test]
 fn a_handshake_in_the_smallest_records_stays_within_its_limit() {
     let issuer = Issuer::new();
@@ -95,7 +95,7 @@ fn a_handshake_in_the_smallest_records_stays_within_its_limit() {
     peer.send(&RawClient::new(config, "localhost").take_records());
     test.settle();
     assert!(peer.received_len() > 0, "it waits for the rest of the handshake");
-    // A message as long as any may be (RFC 5246 §7.4.7), of a byte in each record.
+    // The longest possible message (RFC 5246 §7.4.7), one byte per record.
     let mut message = vec![16, 0, 0xff, 0xff];
     message.resize(4 + 0xffff, 7);
     let records: Vec<u8> = message.iter().flat_map(|byte| record(22, &[*byte])).collect();
@@ -133,7 +133,7 @@ fn key_updates_are_followed_and_floods_of_them_are_refused() {
     assert_eq!(server.counters().broken(), 1);
 }
 
-/// A record of a type, with nothing around it.
+/// An unencrypted record of this type.
 fn record(kind: u8, payload: &[u8]) -> Vec<u8> {
     let len = (payload.len() as u16).to_be_bytes();
     [&[kind, 3, 3, len[0], len[1]], payload].concat()
@@ -168,7 +168,7 @@ fn a_handshake_succeeds_in_the_smallest_pieces_and_records() {
 fn a_flood_of_alerts_is_not_answered_endlessly() {
     let issuer = Issuer::new();
     let server = issuer.server();
-    // Before the hello is answered, in clear: warnings; RFC 8446 §6 knows no more of them.
+    // Before the hello is answered: unencrypted warnings, which RFC 8446 §6 no longer defines.
     let mut test = Test::new(Log::new());
     let peer = add_server(&mut test, &server);
     let mut client = RawClient::new(issuer.raw_config(), "localhost");
@@ -185,7 +185,7 @@ fn a_flood_of_alerts_is_not_answered_endlessly() {
     assert_eq!(test.machines(), 0);
     assert_eq!(server.counters().failed_by_peer() + server.counters().abandoned(), 1);
 
-    // And a fatal one ends it at once.
+    // A fatal alert ends the handshake immediately.
     let server = issuer.server();
     let (mut test, mut client) =
         (Test::new(Log::new()), RawClient::new(issuer.raw_config(), "localhost"));

@@ -1,4 +1,4 @@
-//! What a ticket is worth: where other client certificates are asked for, and when.
+//! When a ticket is accepted: after changes of the requested client certificates, and over time.
 
 mod kit;
 
@@ -19,7 +19,8 @@ fn server(issuer: &Issuer, tickets: Tickets, clients: ClientCertificates) -> Tls
     TlsServer::new(config.alpn(&[b"lines"])).expect("it is right")
 }
 
-/// Says a line to a server; how the handshake was, or `None` where the client was not let in.
+/// Sends a line to a server. Returns the kind of handshake, or `None` if the server refused the
+/// client.
 fn connect_and_send(
     test: &mut Test,
     server: &TlsServer,
@@ -127,7 +128,7 @@ fn a_session_ends_after_its_lifetime_despite_resumptions() {
                 kinds.extend(connect_and_send(&mut test, &server, &config, "localhost"));
                 test.advance(Duration::from_secs(5 * 60 * 60));
             }
-            // Twelve hours after the first, and not after the last.
+            // A full handshake is due twelve hours after the first handshake, not after the last.
             use HandshakeKind::{Full, Resumed};
             let expected = [Full, Resumed, Resumed, Full, Resumed];
             assert_eq!(kinds, expected, "{version:?}, {tickets:?}");

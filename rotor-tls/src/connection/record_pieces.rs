@@ -66,8 +66,8 @@ mod tests {
 
     const RECORD: usize = FRAGMENT_BYTES_MAX;
 
-    /// Lengths of slices, and how many bytes are taken at most; lengths of the pieces, and whether
-    /// each is where it was.
+    /// The lengths of the slices, the maximum number of bytes to take, and the expected pieces: the
+    /// length of each, and whether it borrows from a slice.
     type Case<'a> = (&'a [usize], usize, &'a [(usize, bool)]);
 
     #[test]
@@ -83,10 +83,10 @@ mod tests {
             (&[100, 13], 4 * RECORD, &[(113, false)]),
             (&[5 * RECORD], 4 * RECORD, &[(4 * RECORD, true)]),
             (&[2 * RECORD + 1, 9], 4 * RECORD, &[(2 * RECORD, true), (10, false)]),
-            // The head of a response, and a long body.
+            // The head of a response and a long body.
             (&[100, 9 * RECORD], 4 * RECORD, &[gathered, (3 * RECORD, true)]),
             (&[100, RECORD], 4 * RECORD, &[gathered, (100, true)]),
-            // Frames of HTTP/2.
+            // HTTP/2 frames.
             (&frames, 4 * RECORD, &[gathered, gathered, gathered, gathered]),
             (&frames[..4], 4 * RECORD, &[gathered, gathered, (2 * FRAME, true)]),
         ];

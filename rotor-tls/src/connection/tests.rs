@@ -1,4 +1,4 @@
-//! What a connection does beyond its socket.
+//! Behavior of a connection beyond reading from and writing to its socket.
 
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::incoming::Incoming;
 use crate::provider::provider;
 use crate::sealed::WRITE_BYTES_MAX;
 
-/// A client and a server for each other.
+/// The configurations of a client and a server that trust each other.
 fn configs() -> (ClientConfig, ServerConfig) {
     let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("there is randomness");
     let mut params = CertificateParams::new(["localhost".to_owned()]).expect("it is a name");
@@ -52,7 +52,7 @@ fn deliver(from: &mut Buf, to: &mut ServerConnection) {
     from.clear();
 }
 
-/// What a server reads of some records.
+/// Decrypts records at a server.
 fn read(by: &mut ServerConnection, mut records: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
     while !records.is_empty() {
@@ -65,7 +65,7 @@ fn read(by: &mut ServerConnection, mut records: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// What a server has to say.
+/// Takes the records that a server has to send.
 fn take_output(by: &mut ServerConnection) -> Vec<u8> {
     let mut records = Vec::new();
     while by.wants_write() {
@@ -74,7 +74,7 @@ fn take_output(by: &mut ServerConnection) -> Vec<u8> {
     records
 }
 
-/// A client whose handshake is over, and its server, which has not sent its tickets yet.
+/// A client that has completed the handshake, and its server, which has not sent its tickets yet.
 fn connected() -> (Box<Connection>, ServerConnection) {
     let (client, server) = configs();
     let mut server = ServerConnection::new(Arc::new(server)).expect("it is well made");
@@ -117,7 +117,7 @@ fn at_most_one_write_waits() {
     let (mut socket, peer) = pair::<true>(&World::new());
     peer.limit_room(0);
     assert_eq!(connection.write(&mut socket, &[IoSlice::new(b"one")]).ok(), Some(3));
-    // However often it is tried.
+    // Repeated attempts fail too.
     for _ in 0..3 {
         let two = connection.write(&mut socket, &[IoSlice::new(b"two")]);
         assert_eq!(two.expect_err("one waits already").kind(), ErrorKind::WouldBlock);
@@ -131,7 +131,7 @@ fn at_most_one_write_waits() {
     assert_eq!(plain, b"onetwo");
 }
 
-/// Frames, as HTTP/2 has them.
+/// Frame headers and payloads, as HTTP/2 writes them.
 fn frames(count: usize) -> Vec<Vec<u8>> {
     (0..2 * count).map(|at| vec![at as u8; if at % 2 == 0 { 9 } else { 16 << 10 }]).collect()
 }
@@ -175,8 +175,8 @@ fn unsent_records_wait_in_order() {
     }
 }
 
-/// Two ends that write much and read only between their writes would else wait for each other, and a
-/// client would never see the answer of a server that takes no more of its request.
+/// Two ends that write a lot and read only between their writes would otherwise wait for each
+/// other. A client would never see the answer of a server that stops taking its request.
 #[test]
 fn a_blocked_write_does_not_stop_reading() {
     let (mut connection, mut server) = connected();
@@ -202,6 +202,6 @@ fn writes_fail_after_close_and_close_notify_is_sent_once() {
     let records = connection.outgoing.len();
     deliver(&mut connection.outgoing, &mut server);
     assert_eq!(server.reader().read(&mut [0; 10]).ok(), Some(0), "it is an end in order");
-    // RFC 8446 §6.1: one alert, of two bytes, with what is around it.
+    // RFC 8446 §6.1: one alert of two bytes, with the record's header, type and tag.
     assert_eq!(records, 5 + 2 + 1 + 16);
 }

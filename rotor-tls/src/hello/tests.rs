@@ -1,10 +1,10 @@
-//! What a server makes of the first bytes, however they come.
+//! How a server reads the first bytes, however they are split.
 
 use std::sync::Arc;
 
 use super::*;
 
-/// The hello of a client of rustls, for this name; with so many bytes in each record.
+/// The hello of a rustls client for this name, with `record_bytes` bytes in each record.
 fn hello(name: &str, record_bytes: usize) -> Vec<u8> {
     let provider = Arc::new(rustls::crypto::CryptoProvider::clone(&crate::provider::provider()));
     let config = rustls::ClientConfig::builder_with_provider(provider)
@@ -41,7 +41,7 @@ fn a_hello_is_found_in_any_split_of_bytes_and_records() {
         let expected = HelloResult::Hello { name: Some("example.com".into()) };
         assert_eq!(HelloReader::default().examine(&bytes), expected, "{record_bytes}");
         assert_eq!(examine_byte_by_byte(&bytes), expected, "{record_bytes}");
-        // What comes behind it is not looked at.
+        // Bytes behind the hello are ignored.
         let longer = [&bytes[..], b"\x17\x03\x03"].concat();
         assert_eq!(HelloReader::default().examine(&longer), expected);
     }
@@ -77,7 +77,7 @@ fn other_first_bytes_are_classified_early() {
         (b"\x80\x2e\x01\x00\x02", HelloResult::NotTls),
         (b"\0", HelloResult::NotTls),
         (b"\x15\x03\x01\0\x02\x01\0", HelloResult::NotTls),
-        // The rest is for rustls to refuse.
+        // rustls refuses the rest.
         (b"\x16\x03\x01\xff\xff", HelloResult::Hello { name: None }),
         (b"\x16\x03\x01\0\0", HelloResult::Hello { name: None }),
         (b"\x16\x03\x01\0\x04\x02\0\0\0", HelloResult::Hello { name: None }),
@@ -91,7 +91,7 @@ fn other_first_bytes_are_classified_early() {
 
 #[test]
 fn an_endless_hello_becomes_too_large() {
-    // One of the longest that is announced, a byte in each record.
+    // One of the longest hellos that may be announced, one byte per record.
     let mut bytes = Vec::new();
     let mut reader = HelloReader::default();
     for byte in [1, 0, 0xff, 0xfc].into_iter().chain(std::iter::repeat(0)) {

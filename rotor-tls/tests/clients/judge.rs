@@ -1,4 +1,4 @@
-//! A client that notes what a server's certificate is to it.
+//! A client that records its verdict on a server's certificate.
 
 use rotor_core::Scope;
 use rotor_stream::testing::{ScriptedSocket, TestLoop, pair};
@@ -7,7 +7,7 @@ use rotor_tls::{CertificateFault, TlsClient, TlsError, TlsStream};
 
 use crate::raw_server::RawServer;
 
-/// Whether it is accepted, and if not, why.
+/// Whether the certificate is accepted and, if not, why.
 pub(crate) type Judgement = Option<Result<(), Option<CertificateFault>>>;
 
 struct Judge;
@@ -36,7 +36,7 @@ impl Protocol for Judge {
     }
 }
 
-/// What a client makes of a server, on the third of January 1970.
+/// A client's verdict on a server, three days after the start of 1970.
 pub(crate) fn judge(tls: &TlsClient, name: &str, chain: &str, key: &str) -> Judgement {
     let mut test = TestLoop::<Stream<Judge, TlsStream<ScriptedSocket>>>::new(None);
     test.advance(crate::DAY * 3);

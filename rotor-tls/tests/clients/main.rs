@@ -1,5 +1,4 @@
-//! Clients: what their settings come to, whom they accept, and what they say of those whom they do
-//! not.
+//! Clients: their settings, the servers they accept, and how they report a refused server.
 
 mod judge;
 #[path = "../kit/mod.rs"]
@@ -28,7 +27,7 @@ fn client(config: TlsClientConfig) -> TlsClient {
     TlsClient::new(config).expect("it is well made")
 }
 
-/// One line over a connection of the two; what each end says of it.
+/// Exchanges one line over a connection of the two. Returns what each end logs.
 fn meet(server: &TlsServer, client: &TlsClient, name: &str) -> Vec<String> {
     let mut test = Test::new(Log::new());
     test.advance(3 * DAY);
@@ -129,7 +128,7 @@ fn targets_are_equal_if_address_name_and_client_are() {
         assert_eq!(target == that, same, "{that:?}");
         assert_eq!(target.cmp(&that), that.cmp(&target).reverse());
     }
-    // Asked without one of its protocols, it is another one, and the same each time.
+    // Without one of its protocols, it is another target, and the same one each time.
     let config = TlsClientConfig::new(issuer.roots()).alpn(&[b"h2", b"x", b"http/1.1"]);
     let several = TlsClient::new(config).expect("it is well made");
     let at = SocketAddr::from(([192, 0, 2, 1], 443));
@@ -192,7 +191,7 @@ fn each_certificate_fault_is_reported() {
         let judgement = judge(&tls, name, &chain, &key);
         assert_eq!(judgement, Some(expected.map_or(Ok(()), |fault| Err(Some(fault)))), "{name}");
         assert_eq!(tls.counters().failed_by_peer(), u64::from(expected.is_some()));
-        // One type, which nobody uses by mistake, accepts all of them.
+        // One type, whose name warns against its use, accepts all of them.
         let tls = client(TlsClientConfig::new(DangerAcceptAnyCertificate));
         assert_eq!(judge(&tls, name, &chain, &key), Some(Ok(())));
     }
@@ -235,7 +234,8 @@ fn a_client_presents_its_certificate_on_request() {
     ] {
         let log = meet(server, client, "localhost");
         assert_eq!(is_well(&log), expected.is_empty(), "{log:?}");
-        // In TLS 1.3 a client has completed the handshake before the server has judged it.
+        // In TLS 1.3 a client completes the handshake before the server has verified its
+        // certificate.
         let heard = format!("the peer refused the connection: {expected}");
         assert!(expected.is_empty() || log.iter().any(|line| line.contains(&heard)), "{log:?}");
     }
@@ -340,7 +340,7 @@ fn a_server_without_tls_is_detected_at_each_split() {
                 log.starts_with("the handshake has failed: ") && log.contains(expected),
                 "{cut}: {log}"
             );
-            // It is still there for the alert, until the peer has read that.
+            // The socket stays open for the alert, until the peer has read it.
             peer.end();
             test.settle();
             assert!(peer.is_dropped());
@@ -369,8 +369,8 @@ fn a_server_that_is_silent_or_goes_away_fails_the_handshake() {
     assert_eq!(tls.counters().abandoned(), 1);
 }
 
-/// On a socket of which a short read says that it is empty, as those of the kernel, no event comes
-/// for an end that was told of inside what was read: the connection itself stays open.
+/// Uses a socket whose short reads prove that it is empty, like the kernel's. There, no event comes
+/// for a `close_notify` among the bytes already read: the connection itself stays open.
 #[test]
 fn a_close_notify_with_the_last_bytes_is_reported_on_an_open_socket() {
     let issuer = Issuer::new();

@@ -1,4 +1,4 @@
-//! The other end of a client by rustls itself, with buffers of its own.
+//! The peer of a client under test: a server that uses rustls directly, with its own buffers.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
 
-/// It sends each line back in capitals.
+/// Sends each line back in upper case.
 pub(crate) struct RawServer {
     tls: ServerConnection,
-    /// What it has read.
+    /// The decrypted bytes that it has read.
     pub(crate) plain: Vec<u8>,
 }
 
-/// Shows what it is told to, whether the key is that of the certificate or not.
+/// Presents the given certificate, whether the key belongs to it or not.
 #[derive(Debug)]
 struct Shows(Arc<CertifiedKey>);
 
@@ -49,12 +49,12 @@ impl RawServer {
         RawServer { tls, plain: Vec::new() }
     }
 
-    /// Talks with a client until nothing moves any more.
+    /// Exchanges bytes with a client until neither sends anything.
     pub(crate) fn talk<M: Machine>(&mut self, test: &mut TestLoop<M>, peer: &Peer) {
         self.exchange_while(test, peer, |_| true);
     }
 
-    /// Talks until the handshake is complete.
+    /// Exchanges bytes until the handshake is complete.
     pub(crate) fn shake<M: Machine>(&mut self, test: &mut TestLoop<M>, peer: &Peer) {
         self.exchange_while(test, peer, |tls| tls.is_handshaking());
     }
@@ -80,7 +80,7 @@ impl RawServer {
         }
     }
 
-    /// The records of its last words, with the sign of their end.
+    /// The records of its last bytes and its `close_notify`.
     pub(crate) fn final_records(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.tls.writer().write_all(bytes).expect("it takes all");
         self.tls.send_close_notify();
@@ -94,7 +94,7 @@ impl RawServer {
     fn receive(&mut self, mut records: &[u8]) {
         while !records.is_empty() {
             self.tls.read_tls(&mut records).expect("a slice gives all");
-            // What it does not like, it says by an alert.
+            // It answers invalid records with an alert.
             if self.tls.process_new_packets().is_err() {
                 return;
             }

@@ -9,16 +9,15 @@ use std::sync::OnceLock;
 use kit::{Issuer, Log, RawClient, Test, add_server};
 use rotor_stream::testing::Peer;
 
-/// A fuzz target: its name, which is that of its corpus, and its body.
+/// A fuzz target: the name of its corpus, and its body.
 pub(super) type Target = (&'static str, fn(&[u8]));
 
 pub(super) const TARGETS: [Target; 1] = [("tls_connection", tls_connection)];
 
-/// The most bytes that a connection of this size may hold: what one read brings, a record, an
-/// answer.
+/// An upper bound for the bytes that a server sends for one input.
 const OUTPUT_MAX: usize = 1 << 20;
 
-/// How many new keys may come in a row: as many as rustls takes.
+/// How many key updates may come in a row: as many as rustls accepts.
 const KEYS_MAX: usize = 32;
 
 fn issuer() -> &'static Issuer {
@@ -26,11 +25,12 @@ fn issuer() -> &'static Issuer {
     ISSUER.get_or_init(Issuer::new)
 }
 
-/// A server's connection on any bytes, as they are; or in the midst of a real handshake or behind
-/// it, where a real client does this and that and somebody changes what it sends.
+/// A server's connection that receives either the raw input, or the records of a real client,
+/// during the handshake or after it. The input chooses the client's actions and the changes to its
+/// records.
 ///
-/// Nothing panics; the connection ends, and is counted once; as long as nobody changes anything,
-/// each line is answered and the client has nothing to complain of.
+/// Nothing panics; the connection ends and is counted once. As long as no record is changed, each
+/// line is answered and the client reports no failure.
 fn tls_connection(data: &[u8]) {
     let Some((&mode, data)) = data.split_first() else { return };
     let server = issuer().server();
@@ -60,7 +60,7 @@ fn raw(test: &mut Test, peer: &Peer, data: &[u8], piece: usize) {
     }
 }
 
-/// Each byte is something that the client does, or that is done to it.
+/// Each byte selects an action of the client or a change to its records.
 fn with_client(test: &mut Test, peer: &Peer, mode: u8, data: &[u8]) {
     let versions: &[_] =
         if mode & 4 == 0 { &[&rustls::version::TLS13] } else { &[&rustls::version::TLS12] };
@@ -94,13 +94,13 @@ fn with_client(test: &mut Test, peer: &Peer, mode: u8, data: &[u8]) {
                 is_changed |= !rest.is_empty();
                 peer.send(&rest);
             }
-            // What the server sends is lost on the way.
+            // The server's output is lost in transit.
             4 if amount == 31 => is_changed |= !peer.take_received().is_empty(),
-            // Behind its own end rustls asserts, in builds that assert, that nothing is wrong.
+            // After its own end, rustls has a debug assertion that nothing is wrong.
             4 if has_closed && is_changed => {}
             4 => client.receive(&peer.take_received()),
             5 if !client.tls.is_handshaking() && mode & 4 == 0 => {
-                // Too many of them are a flood.
+                // Too many key updates are a flood.
                 keys += 1 + amount * 2;
                 is_changed |= keys > KEYS_MAX;
                 for _ in 0..=amount * 2 {

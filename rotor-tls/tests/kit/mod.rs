@@ -1,4 +1,4 @@
-//! Certificates, and the two ends of connections, for the suites.
+//! Certificates, and both ends of connections, for the test suites.
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
 use std::io::{Read, Write};
@@ -34,14 +34,14 @@ impl Issuer {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.not_before = rcgen::date_time_ymd(1970, 1, 1);
         let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("there is randomness");
-        // So that another issuer has another name.
+        // Each issuer has its own name.
         let name = format!("issuer {:?}", &key.public_key_raw()[..8]);
         params.distinguished_name.push(rcgen::DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Issuer { issuer: CertifiedIssuer::self_signed(params, key).expect("it signs") }
     }
 
-    /// The chain and the key, in PEM.
+    /// The certificate chain and the key, in PEM.
     pub(crate) fn pem_for(&self, names: &[&str]) -> (String, String) {
         self.pem_with(names, |_| {})
     }
@@ -53,7 +53,7 @@ impl Issuer {
     ) -> (String, String) {
         let names: Vec<String> = names.iter().map(|&name| name.into()).collect();
         let mut params = CertificateParams::new(names).expect("they are names");
-        // The clock of the loop in memory begins with 1970.
+        // The clock of the in-memory loop starts at 1970-01-01.
         params.not_before = rcgen::date_time_ymd(1970, 1, 1);
         change(&mut params);
         let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("there is randomness");
@@ -88,12 +88,12 @@ impl Issuer {
         TlsServer::new(change(config)).expect("it is well made")
     }
 
-    /// What rustls itself makes of these roots.
+    /// A configuration of rustls itself that trusts this issuer.
     pub(crate) fn raw_config(&self) -> rustls::ClientConfig {
         self.raw_config_of(&[&rustls::version::TLS13, &rustls::version::TLS12])
     }
 
-    /// The same, of a client that shows a certificate.
+    /// The same for a client that presents a certificate.
     pub(crate) fn raw_config_with(&self, chain: &str, key: &str) -> rustls::ClientConfig {
         use rustls::pki_types::PrivateKeyDer;
         use rustls::pki_types::pem::PemObject;
@@ -128,17 +128,17 @@ impl Issuer {
 /// What happened, in order.
 pub(crate) type Log = Vec<String>;
 
-/// A protocol of lines: a server sends each back in capitals, but for [`REPORT_UNSENT`], which it
-/// notes; a client sends some and notes what comes back.
+/// A line protocol. A server sends each line back in upper case, except [`REPORT_UNSENT`], for
+/// which it logs how many bytes are unsent. A client sends lines and logs the answers.
 pub(crate) enum Lines {
     Server,
     Client { left: usize },
 }
 
-/// A line that has a server note how many bytes wait to be written.
+/// A line on which a server logs how many bytes wait to be written.
 pub(crate) const REPORT_UNSENT: &[u8] = b"how much waits?\n";
 
-/// How many lines a client sends; none for a server.
+/// How many lines a client sends; `None` for a server.
 pub(crate) type Seed = Option<usize>;
 
 impl Lines {
@@ -230,7 +230,7 @@ pub(crate) fn add_server(test: &mut Test, tls: &TlsServer) -> Peer {
     peer
 }
 
-/// A client on a scripted socket, of a server with this name, that sends so many lines.
+/// A client on a scripted socket that expects a server of this name and sends `lines` lines.
 pub(crate) fn add_client(test: &mut Test, tls: &TlsClient, name: &str, lines: usize) -> Peer {
     let (socket, peer) = pair(test.world());
     let socket = TlsStream::client(socket, &tls.to((), name).expect("it is a name"));
@@ -238,12 +238,12 @@ pub(crate) fn add_client(test: &mut Test, tls: &TlsClient, name: &str, lines: us
     peer
 }
 
-/// Carries bytes between two scripted sockets until nothing moves any more.
+/// Carries bytes between two scripted sockets until neither has any left.
 pub(crate) fn exchange(test: &mut Test, a: &Peer, b: &Peer) {
     exchange_by(test, a, b, usize::MAX);
 }
 
-/// The same, so many bytes at a time.
+/// The same, with at most `piece` bytes at a time.
 pub(crate) fn exchange_by(test: &mut Test, a: &Peer, b: &Peer, piece: usize) {
     let (mut a_ended, mut b_ended) = (false, false);
     loop {
@@ -268,10 +268,10 @@ pub(crate) fn exchange_by(test: &mut Test, a: &Peer, b: &Peer, piece: usize) {
     }
 }
 
-/// The other end by rustls itself, with buffers of its own.
+/// The peer of a server under test: a client that uses rustls directly, with its own buffers.
 pub(crate) struct RawClient {
     pub(crate) tls: rustls::ClientConnection,
-    /// What it has read.
+    /// The decrypted bytes that it has read.
     pub(crate) plain: Vec<u8>,
     pub(crate) failure: Option<rustls::Error>,
     pub(crate) is_closed: bool,
@@ -282,12 +282,12 @@ impl RawClient {
         let name = ServerName::try_from(name).expect("it is a name").to_owned();
         let mut tls =
             rustls::ClientConnection::new(Arc::new(config), name).expect("it is well made");
-        // However much it writes before it sends.
+        // It may write any amount before it sends.
         tls.set_buffer_limit(None);
         RawClient { tls, plain: Vec::new(), failure: None, is_closed: false }
     }
 
-    /// What it has to send.
+    /// Takes the records that it has to send.
     pub(crate) fn take_records(&mut self) -> Vec<u8> {
         let mut records = Vec::new();
         while self.tls.wants_write() {
@@ -296,7 +296,7 @@ impl RawClient {
         records
     }
 
-    /// Takes what the server sends.
+    /// Processes records from the server.
     pub(crate) fn receive(&mut self, mut records: &[u8]) {
         while !records.is_empty() {
             self.tls.read_tls(&mut records).expect("a slice gives all");
@@ -314,7 +314,7 @@ impl RawClient {
         }
     }
 
-    /// Talks with a server until nothing moves any more.
+    /// Exchanges bytes with a server until neither sends anything.
     pub(crate) fn talk<M: Machine>(&mut self, test: &mut TestLoop<M>, peer: &Peer) {
         loop {
             let records = self.take_records();
@@ -336,7 +336,7 @@ impl RawClient {
     }
 }
 
-/// A server and a client of rustls that have completed the handshake.
+/// A server, and a rustls client that has completed the handshake with it.
 pub(crate) fn connected(
     test: &mut Test,
     tls: &TlsServer,
@@ -350,7 +350,7 @@ pub(crate) fn connected(
     (peer, client)
 }
 
-/// A client that trusts anybody, for tests of what it is shown.
+/// A client that trusts any server, for tests of the certificate that it receives.
 pub(crate) fn trusting_client() -> rustls::ClientConfig {
     trusting_client_of(&[&rustls::version::TLS13, &rustls::version::TLS12])
 }
@@ -361,7 +361,7 @@ pub(crate) fn trusting_client_of(
     trusting_client_with(rustls::crypto::ring::default_provider(), versions, Arc::default())
 }
 
-/// One that checks no signature but those of RSA.
+/// A trusting client that verifies RSA signatures only.
 pub(crate) fn rsa_only_client(
     version: &'static rustls::SupportedProtocolVersion,
 ) -> rustls::ClientConfig {
@@ -374,14 +374,15 @@ pub(crate) fn rsa_only_client(
     trusting_client_with(provider, &[version], Arc::default())
 }
 
-/// One that is asked to say its hello again: it sends a key of a group that servers do not take.
+/// A trusting client that gets a HelloRetryRequest: it sends a key share of a group that servers do
+/// not accept.
 pub(crate) fn retrying_client() -> rustls::ClientConfig {
     let mut provider = rustls::crypto::ring::default_provider();
     provider.kx_groups.insert(0, &UnknownGroup);
     trusting_client_with(provider, &[&rustls::version::TLS13], Arc::default())
 }
 
-/// One that keeps what is stapled to certificates.
+/// A trusting client that records what is stapled to certificates.
 pub(crate) fn collecting_staples() -> (rustls::ClientConfig, Staples) {
     let staples = Staples::default();
     let provider = rustls::crypto::ring::default_provider();
@@ -449,7 +450,7 @@ impl ServerCertVerifier for AcceptAnyVerifier {
     }
 }
 
-/// A group that nobody knows.
+/// A key exchange group that no server knows.
 #[derive(Debug)]
 struct UnknownGroup;
 

@@ -1,4 +1,4 @@
-//! TLS on every loop: a server and its clients, machines of one loop.
+//! TLS on every loop: a server and its clients as machines of one loop.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -15,15 +15,15 @@ use rotor_tls::{TlsClient, TlsListener, TlsServer, TlsSession, TlsStream};
 use crate::kit::{Issuer, Log, RawClient};
 use crate::loops::{ListenerOn, OnLoop, Rig, StreamOn, local, not_yet, on_every_loop};
 
-/// As long as many records, and longer than what any loop takes at once, in bytes.
+/// The length of the text in bytes: many records, and more than any loop takes in one operation.
 const LEN: usize = 1 << 20;
 
-/// Bytes that show where they belong.
+/// Bytes whose values depend on their position.
 fn text() -> Vec<u8> {
     (0..LEN).map(|byte| (byte % 251) as u8).collect()
 }
 
-/// A server sends back what comes; a client sends a mebibyte and notes whether it came back.
+/// A server sends back what it receives. A client sends a mebibyte and logs whether it comes back.
 enum Mirror {
     Server,
     Client,
@@ -37,7 +37,7 @@ impl Protocol for Mirror {
     type Seed = IsClient;
 
     fn config(_: &IsClient) -> Arc<StreamConfig> {
-        // Neither stops to read because the other one does not take what it has written.
+        // Neither end stops reading because its peer does not take its output.
         StreamConfig::new().input_max(2 * LEN).output_high_water(2 * LEN).share()
     }
 
@@ -90,14 +90,14 @@ impl Protocol for Mirror {
     }
 }
 
-/// What a client notes of a connection on which all is well, and then the server.
+/// What a client logs about a connection without faults, and then the server.
 const TALK: [&str; 3] = ["Tls13", "the same", "the peer has ended the stream"];
 
 type Client<L> = Stream<Mirror, TlsStream<StreamOn<L>>>;
 type Server<L> = Accept<Client<L>, TlsListener<ListenerOn<L>>>;
 type Both<L> = Compose2<Server<L>, Client<L>>;
 
-/// A server, which listens at an address of its own.
+/// A server that listens at its own address.
 fn serve<L: OnLoop>(tls: &TlsServer) -> (Rig<Both<L>, L>, SocketAddr) {
     let mut rig = Rig::<Both<L>, L>::new(&Config::new(), Log::new());
     let mut address = None;
@@ -122,12 +122,12 @@ fn bytes_sent_over_tls_return_complete_and_the_end_is_reported<L: OnLoop>() {
     let issuer = Issuer::new();
     let (mut rig, address) = serve::<L>(&issuer.server());
     let client = issuer.client();
-    // The second one resumes the session of the first, or not: it is the same for its machine.
+    // The second client may resume the session of the first; its machine sees no difference.
     for count in [1, 2] {
         for _ in 0..count {
             connect(&mut rig, &client, address);
         }
-        // The listener is left.
+        // Only the listener is left.
         rig.until(|rig| rig.machines() == 1);
         let got = rig.context(std::mem::take);
         let times = |line: &str| got.iter().filter(|noted| *noted == line).count();
@@ -151,7 +151,7 @@ fn a_client_without_tls_ends_only_its_own_connection<L: OnLoop>() {
     let (mut rig, address) = serve::<L>(&issuer.server());
     let mut end = rig.connect(address);
     rig.send(&mut end, b"GET / HTTP/1.1\r\n\r\n").expect("there is room");
-    // An alert, and the end; or a reset, where not all of that was read.
+    // An alert and the end, or a reset if the server has not read the whole request.
     let (_alert, _reset) = rig.hear(&mut end, None);
     drop(end);
     rig.until(|rig| rig.machines() == 1);

@@ -1,4 +1,4 @@
-//! Both ends on the sockets of a loop.
+//! Both ends on real sockets of a loop.
 #![forbid(unsafe_code)]
 
 mod every_loop;
@@ -39,7 +39,7 @@ fn rsa_signatures_are_made_by_the_pool() {
     assert_eq!((counters.offloaded(), counters.not_offloaded(), counters.full()), (3, 0, 3));
 }
 
-/// Three clients, two lines each.
+/// Three clients send two lines each.
 fn talk(tls: &TlsServer, client: &TlsClient) {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let mut servers = Loop::<Server>::new(&Config::new()).expect("there are descriptors");
