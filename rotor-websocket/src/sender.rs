@@ -258,8 +258,8 @@ mod tests {
         Outgoing::new(None, Compression::None)
     }
 
-    /// What goes out when a handler is given these bytes and does this, and whether they were
-    /// passed on.
+    /// What is sent when a handler receives `bytes` and runs `act`, and whether the bytes were
+    /// forwarded.
     fn sent(
         mut outgoing: Outgoing,
         bytes: &[u8],

@@ -1,12 +1,12 @@
-//! Runs the body of every fuzz target on its saved corpus: what fuzzing once found, and what it
-//! started from, stays checked without a fuzzer.
+//! Runs the body of every fuzz target on its saved corpus, without a fuzzer: the seeds and past
+//! findings stay checked.
 #![forbid(unsafe_code)]
 
 mod fuzz_bodies;
 
 use rotor_test_kit::saved_inputs;
 
-/// Corpora are small: the repository keeps them.
+/// Corpora are small, since the repository contains them.
 const BYTES_MAX: usize = 1 << 18;
 
 #[test]
@@ -29,7 +29,7 @@ fn empty_and_uniform_inputs_pass() {
     }
 }
 
-/// Inputs that nobody chose, the same each time: a little of what a fuzzer does.
+/// Random inputs, the same in each run: a small part of what a fuzzer does.
 #[test]
 fn arbitrary_inputs_pass() {
     let mut state = 1u64;
@@ -40,7 +40,7 @@ fn arbitrary_inputs_pass() {
     for (_, body) in fuzz_bodies::TARGETS {
         for _ in 0..300 {
             let len = next() as usize % 200;
-            // Small numbers make frames, great ones end them.
+            // Small values make frames; large ones end them.
             let most = [256, 12, 130][next() as usize % 3];
             let input: Vec<u8> = (0..len).map(|_| (next() % most) as u8).collect();
             body(&input);

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     thread_local! {
-        /// How many bytes of room were made, all told.
+        /// The total number of bytes by which output buffers were enlarged.
         pub(super) static GROWN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
     }
 
@@ -200,7 +200,7 @@ mod tests {
         result.map(|()| to)
     }
 
-    /// Bytes that do not compress, and that are the same each time.
+    /// Bytes that do not compress, the same for each call.
     fn noise(len: usize) -> Vec<u8> {
         let mut state = 1u64;
         let mut next = || {
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn the_rfc_examples_are_decompressed() {
         let hello: [&[u8]; 5] = [
-            // One block, two, one that is not compressed, and one that says it is the last.
+            // One block; two blocks; an uncompressed block; a block marked as the last one.
             &[0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00],
             &[0xf2, 0x48, 0x05, 0x00, 0x00, 0x00, 0xff, 0xff, 0xca, 0xc9, 0xc9, 0x07, 0x00],
             &[0x00, 0x05, 0x00, 0xfa, 0xff, 0x48, 0x65, 0x6c, 0x6c, 0x6f, 0x00],
@@ -258,7 +258,7 @@ mod tests {
             lens.push(to.len());
         }
         assert!(lens[0] > 1_000 && lens[1] < 50 && lens[2] < 50, "{lens:?}");
-        // One of nothing is a byte, also where the codec has nothing to add (RFC 7692 §7.2.3.6).
+        // An empty message is one byte, even if the codec has nothing to add (RFC 7692 §7.2.3.6).
         for _ in 0..2 {
             let mut to = Vec::new();
             compress(&mut from, b"", &mut to);
@@ -277,7 +277,8 @@ mod tests {
         assert!(codec.total_in() < 3_000, "{}", codec.total_in());
     }
 
-    /// Each of them begins anew, so what one costs must not depend on how much is still to come.
+    /// Decompression restarts at each final block, so the cost of a block must not depend on the
+    /// length of the rest.
     #[test]
     fn a_message_of_only_final_blocks_costs_as_much_as_its_length() {
         let last = [0x03, 0x00];
@@ -286,7 +287,7 @@ mod tests {
             assert_eq!(decompressed(&last.repeat(5_000), max).as_deref(), Ok(&b""[..]));
             assert!(GROWN.get() - grown <= 20_000 + GROWTH_MIN, "{}", GROWN.get() - grown);
         }
-        // As does what each of them may bring.
+        // The limit applies to the total output of all blocks.
         let one = [0x4b, 0x04, 0x00];
         assert_eq!(decompressed(&one.repeat(1_000), 1_000).as_deref(), Ok(&[b'a'; 1_000][..]));
         assert_eq!(decompressed(&one.repeat(1_000), 999), Err(Fault::TooLong));

@@ -203,7 +203,7 @@ mod tests {
         );
         let has_takeover = Deflate::new().context_takeover(true);
         assert_eq!(chosen("permessage-deflate", has_takeover), Some(String::new()));
-        // Either side may keep nothing, whatever the other one does.
+        // Either side may give up its context takeover, whatever the other one does.
         for (side, sends, receives) in [("server", false, true), ("client", true, false)] {
             let parameter = format!("; {side}_no_context_takeover");
             let offer = format!("{NAME}{parameter}");

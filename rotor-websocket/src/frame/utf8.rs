@@ -67,7 +67,7 @@ pub(crate) fn check_text(bytes: &[u8]) -> Result<&str, Fault> {
 mod tests {
     use super::*;
 
-    /// The naive answer: is there any end that makes it a text?
+    /// The naive answer: can any continuation make this a valid text?
     fn can_continue(bytes: &[u8]) -> bool {
         match std::str::from_utf8(bytes) {
             Ok(_) => true,

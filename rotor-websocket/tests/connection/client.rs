@@ -1,4 +1,4 @@
-//! A client: against a server of ours, and against servers that do what they must not.
+//! The client: against our own server, and against servers that violate the protocol.
 
 use rotor_core::{Future, Scope, Time};
 use rotor_http::client::{
@@ -15,7 +15,7 @@ use crate::kit::{
     server_frame, server_with, shown_frames,
 };
 
-/// A feed of one request.
+/// A source of one request.
 struct Once(Option<Dial<Probe>>, Option<Future<ClientResult<Dial<Probe>>>>);
 
 impl RequestSource<Dial<Probe>> for Once {
@@ -47,7 +47,7 @@ fn dial_with(
     (Driver::new(seed, Seen::default()), counters)
 }
 
-/// A client and a server that were connected, with what each has sent so far.
+/// A connected client and server; each has received what the other has sent so far.
 fn connected(config: impl Fn() -> WebSocketConfig, seed: &str) -> (Client, ServerDriver) {
     let (client, _) = dial(config(), seed);
     let (server, _) = server(config());
@@ -56,7 +56,7 @@ fn connected(config: impl Fn() -> WebSocketConfig, seed: &str) -> (Client, Serve
     (pair.0, pair.1)
 }
 
-/// The same on a stream of HTTP/2.
+/// The same on an HTTP/2 stream.
 fn connected_http2(config: impl Fn() -> WebSocketConfig, seed: &str) -> (Client, ServerDriver) {
     let http = ClientConfig::new().http2(client::Http2Config::new().prior_knowledge(true));
     let (client, _) = dial_with(config(), http, seed);
@@ -67,7 +67,7 @@ fn connected_http2(config: impl Fn() -> WebSocketConfig, seed: &str) -> (Client,
     (pair.0, pair.1)
 }
 
-/// Passes on what either has sent, a few times: both send back what they get, forever.
+/// Carries what both have sent to the other side, a few times only: both echo forever.
 fn relay((client, server): &mut (Client, ServerDriver)) {
     for _ in 0..5 {
         let (up, down) = (client.take_received(), server.take_received());
@@ -82,7 +82,7 @@ fn relay((client, server): &mut (Client, ServerDriver)) {
 #[test]
 fn a_client_and_a_server_exchange_messages() {
     for deflate in [None, Some(Deflate::new()), Some(Deflate::new().context_takeover(true))] {
-        // Any of what is sent both send back forever: so a word that is an order to the server.
+        // Both sides echo every message forever, so the text is a command to the server.
         let text = format!("/fragments+{}", "long+".repeat(200));
         let config = || WebSocketConfig::new().deflate(deflate);
         for (client, server) in [connected(config, &text), connected_http2(config, &text)] {
@@ -203,7 +203,7 @@ fn open() -> Client {
     client
 }
 
-/// Takes the masks off.
+/// Removes the mask from a frame.
 fn unmasked(bytes: &[u8]) -> Vec<u8> {
     assert!(bytes[1] & 0x80 != 0 && bytes[1] & 0x7f < 126, "{bytes:x?}");
     let (mask, payload) = bytes[2..].split_first_chunk::<4>().expect("a mask");
@@ -239,12 +239,12 @@ fn a_client_lets_the_server_end_the_connection() {
     client.end();
     assert!(client.is_ended() && !client.is_alive());
     assert_eq!(client.failures(), [""; 0]);
-    // A server that does not is not waited for.
+    // The client does not wait for a server that does not end the connection.
     let mut client = open();
     client.send(&server_frame(TEXT, "close 1000"));
     client.send(&server_frame(CLOSE, close_payload(1000, "")));
     assert_eq!(client.context().events.last().unwrap(), "closed 1000 Handler");
-    // Nor is what it goes on sending kept.
+    // Further bytes of the server are not kept either.
     client.send(&vec![b'x'; 3_000_000]);
     assert!(client.unread_len() == 0 && !client.is_ended());
     client.advance(seconds(5));

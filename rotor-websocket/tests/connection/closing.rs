@@ -1,4 +1,4 @@
-//! The end of a connection: who closes, who answers, and who does not.
+//! The end of a connection: which side closes, answers, or stays silent.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ fn a_peer_that_ignores_a_close_frame_is_dropped_in_time() {
     driver.take_received();
     for _ in 0..4 {
         driver.advance(seconds(1));
-        // It goes on as if nothing had happened.
+        // The peer continues to send as if nothing had happened.
         driver.send(&frame(TEXT, "and another thing"));
         assert!(!driver.is_ended());
     }
@@ -142,7 +142,7 @@ fn a_drain_closes_with_1001_after_pending_messages() {
 
 #[test]
 fn a_handler_that_drops_is_not_called_again() {
-    // As many frames as are handled in one turn, one fewer, and one more.
+    // As many frames as one turn handles, one fewer, and one more.
     for count in [1023, 1024, 1025] {
         let (mut driver, _) = open(WebSocketConfig::new());
         driver.context_mut().on_wakeup = Some(format!("ping {}", "x".repeat(126)));

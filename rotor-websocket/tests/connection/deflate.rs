@@ -1,4 +1,4 @@
-//! Compression, there and back.
+//! Compression in both directions.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ fn messages_refer_to_earlier_ones_with_takeover() {
     assert!(lens[1] < lens[0] / 5 && lens[2] < lens[0] / 5, "{lens:?}");
 }
 
-/// Compresses a message behind those before it.
+/// Compresses a message with the context of the previous ones.
 fn compressed(codec: &mut flate2::Compress, text: &str) -> Vec<u8> {
     let mut to = Vec::with_capacity(text.len() + 1_000);
     codec.compress_vec(text.as_bytes(), &mut to, flate2::FlushCompress::Sync).expect("room");
@@ -81,7 +81,7 @@ fn messages_with_takeover_are_read_in_every_mode_and_split() {
         let (whole, cut) = (compressed(&mut codec, &text), compressed(&mut codec, &text));
         lens.extend([whole.len(), cut.len()]);
         let (first, second) = cut.split_at(cut.len() / 2);
-        // What is not compressed is not referred to.
+        // Uncompressed messages are not part of the context.
         let between = frame(TEXT, "plain");
         let input = [
             frame(0xc1, &whole),
@@ -109,7 +109,7 @@ fn messages_with_takeover_are_read_in_every_mode_and_split() {
     assert_eq!(driver.failures(), [""; 0]);
 }
 
-/// Bytes that do not get shorter, of which a second time says so.
+/// Bytes that do not compress, unless their repetition is recognized.
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 1u32;
     let mut next = || {
@@ -119,7 +119,7 @@ fn noise(len: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// Compresses bytes behind those before.
+/// Compresses bytes with the context of the previous ones.
 fn compressed_bytes(codec: &mut flate2::Compress, bytes: &[u8]) -> Vec<u8> {
     let mut to = Vec::with_capacity(bytes.len() + 10_000);
     codec.compress_vec(bytes, &mut to, flate2::FlushCompress::Sync).expect("there is room");
@@ -127,7 +127,7 @@ fn compressed_bytes(codec: &mut flate2::Compress, bytes: &[u8]) -> Vec<u8> {
     to
 }
 
-/// Opens a connection that compresses nothing itself.
+/// Opens a connection that does not compress its own messages.
 fn open_reading(takes_over: bool, config: WebSocketConfig) -> (ServerDriver, Arc<Counters>) {
     let deflate = Deflate::new().context_takeover(takes_over).compress_min(usize::MAX);
     open_with(config.deflate(deflate), "/", DEFLATE)
@@ -145,7 +145,7 @@ fn a_long_message_is_decompressed_in_steps_and_stays_in_order() {
             compressed_bytes(&mut codec, bytes)
         };
         for (bytes, steps) in [
-            // As much comes of it, much comes of little, and both.
+            // Incompressible, highly compressible, and a mix of both.
             (noise(400_000), 20),
             (vec![b'x'; 900_000], 0),
             ([noise(100_000), vec![0; 900_000]].concat(), 5),
@@ -214,11 +214,11 @@ fn decompressed_bytes_count_as_memory_of_incomplete_messages() {
     }
 }
 
-/// Its blocks bring nothing, and have a table of codes each.
+/// Its blocks have no output, but each has a code table.
 #[test]
 fn a_message_that_is_slow_to_decompress_takes_many_turns() {
     let (mut driver, counters) = open_reading(false, WebSocketConfig::new());
-    // An empty one is what a compressor makes that is asked to flush: 5 bytes, one of them of a table.
+    // An empty block as a compressor emits it when flushed: 5 bytes, one of them for the table.
     let empty = [0x00, 0x00, 0x00, 0xff, 0xff];
     driver.send(&frame(0xc2, empty.repeat(200_000)));
     assert_eq!(shown_frames(&driver.take_received()), ["binary 0"]);

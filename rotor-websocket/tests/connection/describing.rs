@@ -1,11 +1,11 @@
-//! What a WebSocket says of itself to people who look at a loop.
+//! How a WebSocket describes itself to people who inspect a loop.
 
 use rotor_core::{Description, Machine};
 use rotor_websocket::{Deflate, Room, RoomConfig, WebSocketConfig};
 
 use crate::kit::{BINARY, ServerDriver, TEXT, frame, open, open_deflate, seconds};
 
-/// What the one connection of a test says.
+/// The description of the only connection of a test.
 fn description(driver: &mut ServerDriver) -> Description {
     let mut description = Description::new();
     let machines = driver.test().instance().machines();
@@ -27,9 +27,9 @@ fn a_connection_describes_its_state_and_message_count() {
     assert_eq!(says(&frame(TEXT, "one"), "open (WebSocket)", 1), "pinged (WebSocket)");
     let two = [frame(TEXT, "two"), frame(BINARY, "three")].concat();
     assert_eq!(says(&two, "open (WebSocket)", 3), "pinged (WebSocket)");
-    // After three seconds it takes messages again.
+    // It takes messages again after three seconds.
     assert_eq!(says(&frame(TEXT, "hold"), "held (WebSocket)", 4), "pinged (WebSocket)");
-    // A message in pieces is one, when it is whole.
+    // A message in pieces counts once, when it is complete.
     let begins = [frame(TEXT, "pieces"), frame(0x01, "begins")].concat();
     says(&begins, "open (WebSocket)", 5);
     says(&frame(0x00, ", goes on"), "open (WebSocket)", 5);

@@ -1,4 +1,4 @@
-//! A server of WebSockets on real sockets, on every loop.
+//! A WebSocket server on real sockets, on every loop.
 
 use rotor_core::net::{ListenOptions, Listener};
 use rotor_core::{Config, Response};
@@ -33,7 +33,7 @@ impl<L: OnLoop> Served<L> {
         Served { rig, address: address.expect("it listens") }
     }
 
-    /// A client that has shaken hands.
+    /// A client that has completed the handshake.
     fn open(&mut self, path: &str) -> L::End {
         let mut end = self.rig.connect(self.address);
         self.rig.send(&mut end, request(path, "").as_bytes()).expect("there is room");
@@ -51,7 +51,7 @@ impl<L: OnLoop> Served<L> {
         self.rig.send(end, bytes).expect("there is room");
     }
 
-    /// What comes next has to be this frame.
+    /// Asserts that the next bytes are this frame.
     fn assert_receives(&mut self, end: &mut L::End, expected: &[u8]) {
         let got = self.rig.receive(end, Some(expected.len())).expect("it is open");
         assert!(got == expected, "{:?}", got[..got.len().min(100)].escape_ascii().to_string());
@@ -69,7 +69,7 @@ fn messages_are_echoed_and_a_close_is_answered<L: OnLoop>() {
         served.send(&mut end, &frame(BINARY, &payload));
         served.assert_receives(&mut end, &server_frame(BINARY, &payload));
     }
-    // Byte by byte, a fragment at a time, with a ping between them.
+    // Byte by byte: a message in two fragments, with a ping between them.
     let pieces = [frame(0x01, "one "), frame(PING, "?"), frame(0x80, "message")].concat();
     for byte in pieces {
         served.send(&mut end, &[byte]);
@@ -91,7 +91,7 @@ fn all_members_get_all_messages_in_one_order<L: OnLoop>() {
     for number in 0..50 {
         let said = format!("say {number}");
         served.send(&mut ends[number % 10], &frame(TEXT, said));
-        // So that the order is known.
+        // This fixes the order of the messages.
         for end in &mut ends {
             served.assert_receives(end, &server_frame(TEXT, number.to_string()));
         }

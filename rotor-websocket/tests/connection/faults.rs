@@ -1,4 +1,4 @@
-//! What a peer may do wrong: each has its code, its counter, and ends its own connection.
+//! Protocol violations of a peer: each has its code and its counter, and ends its own connection.
 
 use rotor_stream::testing::Driver;
 use rotor_websocket::{Counters, Deflate, WebSocketConfig};
@@ -81,7 +81,7 @@ fn each_fault_ends_the_connection_with_its_code() {
             for part in input.chunks(step) {
                 driver.send(part);
             }
-            // What comes after it is nobody's.
+            // Nobody receives what comes after it.
             driver.send(&frame(TEXT, "after"));
             assert_ends_with(what, &mut driver, code, fault);
             assert_eq!(counter(&counters), 1, "{what}");
@@ -106,7 +106,7 @@ fn invalid_compressed_data_is_refused() {
 
 #[test]
 fn a_decompression_bomb_is_limited_by_the_message_length() {
-    // Stored in a compressed way that flate2 gives: four mebibytes of nothing.
+    // Four mebibytes of zeros, compressed by flate2.
     let mut codec = flate2::Compress::new(flate2::Compression::new(1), false);
     let mut bomb = Vec::with_capacity(1 << 20);
     let zeros = vec![0; 1 << 20];

@@ -1,4 +1,4 @@
-//! Requests that become WebSockets, and those that do not.
+//! Requests that become WebSockets, and requests that are refused.
 
 use rotor_websocket::{Origins, WebSocketConfig};
 
@@ -118,7 +118,7 @@ fn a_handler_may_close_at_once_and_frames_may_follow_the_request() {
     let all = driver.take_received();
     let end = all.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
     assert_eq!(shown_frames(&all[end..]), ["text early"]);
-    // HTTP's deadlines are gone.
+    // HTTP's deadlines no longer apply.
     driver.advance(seconds(29));
     assert!(driver.is_alive());
 }

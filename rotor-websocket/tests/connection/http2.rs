@@ -1,4 +1,4 @@
-//! WebSockets on streams of HTTP/2 (RFC 8441).
+//! WebSockets on HTTP/2 streams (RFC 8441).
 
 use rotor_http::h2::frame::{FrameHeader, PREFACE, flag, kind};
 use rotor_http::h2::frame_writer::{self, frame_header, window_update};
@@ -10,7 +10,7 @@ use crate::kit::{
     CLOSE, ServerDriver, TEXT, close_payload, frame, seconds, server_with, shown_frames,
 };
 
-/// What has come on one stream.
+/// What has arrived on one stream.
 #[derive(Default)]
 struct StreamOutput {
     status: String,
@@ -135,7 +135,7 @@ fn a_panic_ends_only_one_of_several_websockets() {
         ["close 1002"],
         "an opcode that there is not"
     );
-    // Its own times.
+    // The WebSocket's own timeouts apply.
     driver.advance(seconds(31));
     assert_eq!(shown_frames(&stream_output(&mut driver, 5).bytes), ["ping"]);
     driver.drain(seconds(60));
@@ -171,7 +171,7 @@ fn each_stream_of_a_connection_is_a_separate_room_member() {
     driver.take_received();
     let members = |driver: &ServerDriver| driver.context().room.as_ref().map(Room::len);
     assert_eq!(members(&driver), Some(3));
-    // One that leaves takes no other with it.
+    // A member that leaves does not remove another.
     driver.send(&data(5, &frame(CLOSE, close_payload(1000, "")), false));
     driver.take_received();
     assert_eq!(members(&driver), Some(2));
@@ -193,7 +193,7 @@ fn a_member_whose_handler_panicked_is_removed_from_the_room() {
         driver.send(&ask(stream, "websocket", &[VERSION]));
         driver.send(&data(stream, &frame(TEXT, "join"), false));
     }
-    // Again: it is one member all the same.
+    // Joining again does not add a member.
     driver.send(&data(3, &frame(TEXT, "join"), false));
     driver.send(&data(5, &frame(TEXT, "panic"), false));
     driver.take_received();

@@ -1,4 +1,5 @@
-//! A server whose handler does what texts tell it, notes what it hears, and is talked to in frames.
+//! A server whose handler obeys text commands and records its events. The test talks to it in
+//! frames.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,21 +12,21 @@ use rotor_websocket::{
     Next, Piece, Prepared, Room, SendError, Sender, WebSocket, WebSocketConfig,
 };
 
-/// What the handlers have heard, and a room for those who come in.
+/// The recorded events of the handlers, and a room that they may join.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) events: Vec<String>,
     pub(crate) room: Option<Room>,
-    /// What handlers do when they are woken: a text, as if it had come.
+    /// What handlers do when they are woken: a text, handled like a received one.
     pub(crate) on_wakeup: Option<String>,
-    /// The same when their deadline is over.
+    /// The same for an expired deadline.
     pub(crate) on_timeout: Option<String>,
 }
 
-/// Does what it is told; other messages it sends back.
+/// Obeys commands, and echoes other messages.
 pub(crate) struct Probe {
     member: Option<Member>,
-    /// How many bytes it is still to send, a thousand at a time.
+    /// How many bytes it still has to send, a thousand per message.
     pending_bytes: usize,
 }
 
@@ -42,10 +43,10 @@ impl Probe {
                 let (code, reason) = rest.split_once(' ').unwrap_or((rest, ""));
                 let code = code.parse().ok().and_then(Code::new).unwrap_or(Code::NO_STATUS);
                 let next = Next::close(self, code, reason.to_string());
-                // Nothing can follow in the same call: it has returned.
+                // The handler returns here, so nothing can follow in the same call.
                 return next;
             }
-            // Sends it back, and closes in the same call.
+            // Echoes the text, and closes in the same call.
             "last" => {
                 out.text(text).expect("there is room");
                 return Next::close(self, Code::NORMAL, "");
@@ -87,7 +88,7 @@ impl Probe {
         Next::go_on(self).keep_deadline()
     }
 
-    /// Sends what it pending_bytes, as far as there is room.
+    /// Sends pending bytes as long as there is room.
     fn send_pending(mut self, out: &mut Sender<'_>, scope: &mut Scope<'_, Seen>) -> Next<Self> {
         while self.pending_bytes > 0 && out.room() > 0 {
             out.binary(&[b'o'; 1000]).expect("there is room");
@@ -207,7 +208,7 @@ impl Handler for Probe {
     }
 }
 
-/// Becomes a [`Probe`].
+/// The HTTP server whose connections become a [`Probe`].
 pub(crate) struct Site;
 
 impl Server for Site {
@@ -249,7 +250,7 @@ pub(crate) fn server_with(
 
 pub(crate) const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
-/// A request that asks for a WebSocket, with more fields.
+/// A WebSocket request with additional fields.
 pub(crate) fn request(path: &str, fields: &str) -> String {
     format!(
         "GET {path} HTTP/1.1\r\nHost: a.example\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
@@ -257,7 +258,7 @@ pub(crate) fn request(path: &str, fields: &str) -> String {
     )
 }
 
-/// The same offering compression.
+/// The field that offers compression.
 pub(crate) const DEFLATE: &str = "Sec-WebSocket-Extensions: permessage-deflate\r\n";
 
 /// A server whose connection is a WebSocket.
@@ -318,7 +319,7 @@ pub(crate) fn close_payload(code: u16, reason: &str) -> Vec<u8> {
     [&code.to_be_bytes(), reason.as_bytes()].concat()
 }
 
-/// The frames of a server: the first byte, and the payload. All that came must be whole.
+/// The frames of a server: the first byte and the payload of each. All must be complete.
 pub(crate) fn frames(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     let mut all = Vec::new();
     while !bytes.is_empty() {
@@ -333,7 +334,8 @@ pub(crate) fn frames(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     all
 }
 
-/// What a server sent, for people: `text abc`, `binary 5`, `close 1002 why`, `ping`, `pong abc`.
+/// The frames of a server in readable form: `text abc`, `binary 5`, `close 1002 why`, `ping`, `pong
+/// abc`.
 pub(crate) fn shown_frames(bytes: &[u8]) -> Vec<String> {
     let show = |(first, payload): (u8, Vec<u8>)| {
         let text = String::from_utf8_lossy(&payload).into_owned();

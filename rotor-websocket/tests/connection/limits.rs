@@ -1,4 +1,4 @@
-//! Every limit: at what is allowed, and one beyond.
+//! Every limit: what is just allowed, and one more.
 
 use rotor_websocket::{Deflate, WebSocketConfig};
 
@@ -40,7 +40,7 @@ fn the_decompressed_length_counts_towards_the_limit() {
         let (mut driver, counters) = open_with(config(), "/", DEFLATE);
         driver.send(&frame(0xc2, &small));
         let back = driver.take_received();
-        // What comes back is compressed, too.
+        // The echo is compressed as well.
         assert_eq!(back[0], if is_taken { 0xc2 } else { 0x88 }, "{len}");
         assert_eq!(counters.too_long(), u64::from(!is_taken), "{len}");
     }
@@ -48,7 +48,7 @@ fn the_decompressed_length_counts_towards_the_limit() {
 
 #[test]
 fn the_overhead_of_compression_does_not_count() {
-    // Stored as it is (RFC 1951 §3.2.4), in blocks of some bytes: 5 bytes more for each.
+    // Stored without compression (RFC 1951 §3.2.4), in blocks of 100 bytes: 5 more bytes for each.
     let stored = |message: &[u8]| -> Vec<u8> {
         let block = |part: &[u8]| {
             let len = part.len() as u16;
@@ -118,7 +118,7 @@ fn control_frames_are_limited_by_burst_and_rate() {
     driver.advance(seconds(1));
     driver.send(&frame(PING, "").repeat(10));
     assert_eq!(shown_frames(&driver.take_received()), ["pong"; 10]);
-    // Messages are no control frames.
+    // Messages are not control frames.
     driver.send(&frame(TEXT, "x").repeat(1_000));
     assert_eq!(shown_frames(&driver.take_received()).len(), 1_000);
     driver.send(&frame(0x8a, ""));
@@ -164,7 +164,7 @@ fn decompression_without_output_is_divided_among_turns() {
     for mode in ["whole", "pieces"] {
         let (mut driver, counters) = open_with(config.clone(), "/", DEFLATE);
         driver.send(&frame(TEXT, mode));
-        // Each block of two bytes is empty, and says that it is the last.
+        // Each block of two bytes is empty and marked as the last one.
         let empty = frame(0xc2, [3, 0].repeat(10_000));
         let before = counters.inflated_in_turns();
         driver.send(&empty.repeat(20));
@@ -185,7 +185,7 @@ fn incomplete_messages_share_a_memory_limit_and_release_it() {
     let taken = held.bytes();
     assert!((40_000..=80_000).contains(&taken), "{taken}");
     assert_eq!(one.take_received(), b"");
-    // There is no room for as much again, but for what is little, and for what is whole.
+    // There is no room for a second part of that size, but for a small one, and for whole messages.
     other.send(&frame(BINARY, [b'x'; 1_000]));
     other.send(&frame(0x02, "little"));
     assert_eq!(shown_frames(&other.take_received()), ["binary 1000"]);
@@ -194,11 +194,12 @@ fn incomplete_messages_share_a_memory_limit_and_release_it() {
     assert!(other.is_ended());
     assert_eq!(other.context().events.last().unwrap(), "closed 1013 NoRoom");
     assert_eq!((counters.without_room(), held.bytes()), (1, taken));
-    // Whoever has it goes on.
+    // The connection that already holds memory continues.
     one.send(&frame(0x80, part));
     assert_eq!(shown_frames(&one.take_received()), ["binary 80000"]);
     assert_eq!(held.bytes(), 0);
-    // It is given back by who is lost, who closes, and who is cut in the midst of a piece.
+    // The memory is released by a lost connection, a closing one, and one that is dropped in the
+    // middle of a message.
     for end in ["reset", "close", "drop"] {
         let (mut driver, _) = open(config.clone());
         driver.send(&frame(0x02, part));

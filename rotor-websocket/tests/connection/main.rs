@@ -1,5 +1,4 @@
-//! WebSockets on HTTP's connections, run by a real loop on scripted sockets with a clock that is
-//! moved by hand.
+//! WebSockets on HTTP connections, run by a real loop on scripted sockets with a manual clock.
 #![forbid(unsafe_code)]
 
 mod client;

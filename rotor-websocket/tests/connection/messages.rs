@@ -1,4 +1,4 @@
-//! Messages there and back.
+//! Messages in both directions.
 
 use rotor_http::server::{Connection, HttpSeed, ServerConfig};
 use rotor_stream::testing::{Driver, assert_cuts_agree};
@@ -36,7 +36,7 @@ fn the_answers_are_the_same_however_the_input_is_split() {
         [
             "text hello",
             "pong are you there",
-            // `fragments of ..` is what it was told: a word a frame.
+            // The command `fragments of ..` sends one word per frame.
             "0x1 of",
             "0x0 text:",
             "0x0 \u{20ac}",

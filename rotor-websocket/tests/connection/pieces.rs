@@ -4,7 +4,7 @@ use rotor_websocket::{Deflate, WebSocketConfig};
 
 use crate::kit::{BINARY, DEFLATE, PING, ServerDriver, TEXT, frame, open_with, shown_frames};
 
-/// The pieces that the handler was given, and what they add up to.
+/// The pieces that the handler received, and their total length.
 fn pieces(driver: &ServerDriver) -> (Vec<String>, usize) {
     let events = &driver.context().events;
     let pieces: Vec<String> =
@@ -73,7 +73,7 @@ fn empty_fragments_are_limited_in_pieces_too() {
 
 #[test]
 fn compressed_messages_arrive_in_pieces_of_bounded_length() {
-    // Of a bomb no more than a piece is in memory at any time.
+    // At most one piece of a bomb is in memory at any time.
     let mut codec = flate2::Compress::new(flate2::Compression::new(1), false);
     let mut small = Vec::with_capacity(1 << 16);
     let zeros = vec![0; 3 << 20];
@@ -99,7 +99,7 @@ fn compressed_messages_arrive_in_pieces_of_bounded_length() {
             assert!(pieces.len() >= 192 && pieces.last().unwrap().starts_with("last "), "{step}");
             assert!(pieces[..pieces.len() - 1].iter().all(|piece| !piece.contains("last")));
             assert!(step < usize::MAX || counters.inflated_in_turns() >= 2);
-            // The next message is one of its own.
+            // The next message is separate.
             driver.send(&frame(0xc1, [0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00]));
             let last = driver.context().events.last().unwrap();
             assert_eq!(last, "piece first last Text 5");

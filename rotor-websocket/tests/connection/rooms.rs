@@ -1,4 +1,4 @@
-//! Rooms: one message for many, and those who are slow.
+//! Rooms: one message for many members, and slow members.
 
 use rotor_http::server::{Connection, HttpSeed, HttpStream, ServerConfig};
 use rotor_stream::Stream;
@@ -15,7 +15,7 @@ struct RoomFixture {
 }
 
 impl RoomFixture {
-    /// A room with so many members.
+    /// A room with `count` members.
     fn with(config: RoomConfig, count: usize) -> RoomFixture {
         let room = Some(Room::new(config));
         let mut fixture = RoomFixture {
@@ -91,12 +91,12 @@ fn a_silent_room_removes_members_that_are_gone() {
     assert_eq!((fixture.received(39), fixture.len()), (vec!["text who is there".to_string()], 40));
 }
 
-/// Says so much that a member that takes nothing is far behind, then has it take all.
+/// Sends so many messages that a member without room falls far behind, then gives it room for all.
 fn fill(fixture: &mut RoomFixture, slow: usize) -> Vec<String> {
     fixture.peers[slow].limit_room(0);
     for number in 0..200 {
         fixture.say(0, &format!("{number} {}", "x".repeat(2_000)));
-        // The room goes on.
+        // The room continues.
         assert_eq!(fixture.received(0).len(), 1, "{number}");
     }
     fixture.peers[slow].make_room(1 << 30);
@@ -109,7 +109,7 @@ fn fill(fixture: &mut RoomFixture, slow: usize) -> Vec<String> {
 fn a_slow_member_misses_dropped_messages() {
     let mut fixture = RoomFixture::with(RoomConfig::new().backlog_max(50).slow(Slow::Skip), 2);
     let heard = fill(&mut fixture, 1);
-    // What was on its way to it, then the last fifty.
+    // The messages already in flight to it, then the last fifty.
     assert!(heard.len() > 60 && heard.len() < 120, "{}", heard.len());
     assert_eq!(heard[heard.len() - 50..][0], "150");
     let mut sorted: Vec<u32> = heard.iter().map(|number| number.parse().unwrap()).collect();
@@ -138,9 +138,9 @@ fn a_slow_member_of_a_strict_room_is_closed() {
     let heard = fill(&mut fixture, 1);
     assert_eq!(heard.last().unwrap(), "1013");
     assert!((30..40).contains(&heard.len()), "{}", heard.len());
-    // Nobody else has missed a thing.
+    // No other member has missed a message.
     assert_eq!(fixture.received(2).len(), 200);
-    // It does not answer the close frame either.
+    // The slow member does not answer the close frame either.
     fixture.test.advance(crate::kit::seconds(5));
     fixture.say(0, "who is there");
     assert_eq!(fixture.len(), 2, "it was forgotten when something was said");

@@ -1,4 +1,4 @@
-//! What handlers send, and peers that do not take it.
+//! What handlers send, and peers that do not read it.
 
 use rotor_websocket::{Kind, WebSocketConfig};
 
@@ -36,12 +36,13 @@ fn a_handler_continues_sending_when_there_is_room_again() {
     driver.make_room(1_000_000);
     assert_eq!(frames(&driver.take_received()).len(), 300);
     assert!(counters.sends_refused() >= 4, "{}", counters.sends_refused());
-    // Half of the mark was left each time.
+    // Each call came with half of the mark unsent.
     let flushed = driver.context().events.iter().filter(|event| event.starts_with("flushed to "));
     assert!(flushed.count() >= 4, "{:?}", driver.context().events);
 }
 
-/// The stream has a mark of its own, below which it reads: what comes with the room is read first.
+/// The stream has its own mark and reads while less than that is unsent, so a message that arrives
+/// with the room is read first.
 #[test]
 fn flushed_is_called_even_if_a_message_arrives_with_the_room() {
     let (mut driver, _) = open(WebSocketConfig::new().unsent_high_water(200_000));
@@ -63,7 +64,7 @@ fn a_peer_that_does_not_read_is_sent_no_more_and_not_read() {
     for _ in 0..100 {
         driver.send(&frame(TEXT, "x".repeat(10_000)));
     }
-    // Seven have filled the mark; the others wait in the socket, and so do pings.
+    // Seven messages reach the mark. The others wait in the socket, and so do pings.
     let heard = driver.context().events.len();
     assert!((7..=9).contains(&heard), "{heard}");
     assert!(driver.unread_len() > 700_000, "{}", driver.unread_len());
@@ -85,7 +86,7 @@ fn a_peer_that_does_not_read_for_too_long_is_dropped() {
     assert_eq!(counters.lost(), 1);
 }
 
-/// However it comes and is taken: from 4 KiB on it is sent from where it came in.
+/// In whatever pieces it is received and sent: from 4 KiB on it is sent from its input buffer.
 #[test]
 fn a_long_message_is_echoed_unchanged() {
     for len in [4095, 4096, 16_384, 32_768, 32_769, 70_000] {
@@ -105,7 +106,7 @@ fn a_long_message_is_echoed_unchanged() {
             }
             assert_eq!(driver.failures(), [""; 0]);
         }
-        // Two at once, and a ping.
+        // Two messages in one piece, and a ping.
         let (mut driver, _) = open(WebSocketConfig::new());
         driver.send(&[&sent[..], &sent, &frame(PING, "")].concat());
         let back = frames(&driver.take_received());

@@ -1,4 +1,4 @@
-//! Silence: pings, pongs, deadlines, and peers that are held.
+//! Silence: pings, pongs, deadlines, and held peers.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ fn an_active_peer_is_not_pinged() {
 #[test]
 fn each_byte_of_a_frame_is_a_sign_of_life() {
     let (mut driver, _) = open(WebSocketConfig::new());
-    // A frame that takes a quarter of an hour, and is handed over whole.
+    // A frame that takes a quarter of an hour and is delivered whole.
     for part in frame(TEXT, "x".repeat(20)).chunks(1) {
         driver.send(part);
         driver.advance(seconds(40));
@@ -85,7 +85,7 @@ fn a_held_peer_is_not_timed_out() {
     driver.send(&frame(TEXT, "much later"));
     driver.advance(seconds(2));
     assert_eq!(driver.context().events, ["opened /", "text hold"]);
-    // The handler's own deadline ends it.
+    // The handler's own deadline ends the hold.
     driver.advance(seconds(1));
     assert_eq!(
         shown_frames(&driver.take_received()),
@@ -104,7 +104,7 @@ fn a_peer_held_after_a_ping_is_not_timed_out() {
     driver.send(&frame(PONG, ""));
     driver.advance(seconds(2));
     assert_eq!(driver.context().events, ["opened /"]);
-    // From its deadline on the handler takes what comes: the pong, to begin with.
+    // From its deadline on, the handler takes what has arrived, starting with the pong.
     driver.advance(seconds(1));
     driver.advance(seconds(2) - MILLI);
     assert_eq!((counters.pong_timeouts(), driver.take_received()), (0, Vec::new()));
@@ -127,7 +127,7 @@ fn zero_timeouts_do_not_keep_the_loop_busy_with_a_held_peer() {
     }
 }
 
-/// The stream has a mark of its own, above which it reads nothing: no pong either.
+/// The stream has its own mark. With more than that unsent it reads nothing, not even a pong.
 #[test]
 fn a_peer_that_the_stream_does_not_read_is_not_timed_out() {
     let config = WebSocketConfig::new().ping_after(seconds(2)).pong_within(seconds(2));

@@ -1,4 +1,4 @@
-//! A server's connection that sends back what it gets, and notes it.
+//! A server's connection that echoes and records its messages.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use rotor_websocket::{
     WebSocketConfig,
 };
 
-/// The longest message that is taken whole.
+/// The longest message that is received whole.
 pub(super) const MESSAGE_MAX: usize = 20_000;
 
-/// How messages are taken, and whether they may be compressed.
+/// How messages are received, and whether they may be compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Mode {
     pieces: bool,
@@ -30,10 +30,10 @@ impl Mode {
     }
 }
 
-/// The messages that came whole, with whether each is a text.
+/// The complete messages, each with whether it is a text.
 type Heard = Vec<(bool, Vec<u8>)>;
 
-/// What came of an input.
+/// The result of an input.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Answer {
     pub(super) sent: Vec<u8>,
@@ -103,7 +103,7 @@ impl Server for Site {
     }
 }
 
-/// A connection that is a WebSocket.
+/// A connection that has become a WebSocket.
 pub(super) fn opened(mode: Mode) -> Driver<Connection<Site>> {
     let deflate = mode.deflate.then(Deflate::new);
     let config = WebSocketConfig::new().message_max(MESSAGE_MAX).deflate(deflate).share();
@@ -118,7 +118,7 @@ pub(super) fn opened(mode: Mode) -> Driver<Connection<Site>> {
     driver
 }
 
-/// What comes of the parts of an input, and its end.
+/// Sends the parts of an input, then the end. Returns what comes of them.
 pub(super) fn answer<'a>(mode: Mode, parts: impl Iterator<Item = &'a [u8]>) -> Answer {
     let mut driver = opened(mode);
     parts.for_each(|part| driver.send(part));

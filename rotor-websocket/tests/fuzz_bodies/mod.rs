@@ -1,9 +1,9 @@
-//! What each fuzz target does with its input, as ordinary functions: the targets in `fuzz/` call
-//! them under libFuzzer, `tests/corpus.rs` calls them on every saved input.
+//! The bodies of the fuzz targets, as ordinary functions: the targets in `fuzz/` call them under
+//! libFuzzer, `tests/corpus.rs` calls them on every saved input.
 //!
-//! **Any bytes are a good input; a panic is a finding.** They come to a server's connection, which
-//! sends back what it gets, in a loop in memory. However they are cut, the answer is the same, and
-//! it is what a second reader, written for being plainly right, makes of them.
+//! **Any bytes are a valid input; a panic is a finding.** A server's connection in an in-memory
+//! loop receives them and echoes the messages. The answer does not depend on how the bytes are
+//! split, and a second reader, simple enough to be obviously correct, gets the same messages.
 
 mod echo;
 mod naive;
@@ -12,18 +12,18 @@ use std::time::Duration;
 
 use self::echo::{Mode, answer, opened};
 
-/// A fuzz target: its name, which is that of its corpus, and its body.
+/// A fuzz target: the name of its corpus, and its body.
 pub(super) type Target = (&'static str, fn(&[u8]));
 
-/// How many fragments a message may have, by default.
+/// The default limit on the fragments of a message.
 const FRAGMENTS_MAX: usize = 1024;
 
 /// Every fuzz target.
 pub(super) const TARGETS: [Target; 3] =
     [("websocket", connection), ("websocket_deflate", deflate), ("websocket_frames", frames)];
 
-/// A whole connection, with anything after its request: cut as the first bytes say, whole, and
-/// byte by byte; with pieces and compression or without.
+/// A whole connection that receives any bytes after its request: split as the first bytes say,
+/// whole, and byte by byte; with and without pieces and compression.
 fn connection(data: &[u8]) {
     let Some(([mode, cut, after], input)) = data.split_first_chunk::<3>() else { return };
     let mode = Mode::of(*mode);
@@ -31,8 +31,8 @@ fn connection(data: &[u8]) {
     let step = usize::from(*cut) + 1;
     for step in [1, step] {
         let cut = answer(mode, input.chunks(step));
-        // In pieces, where they are cut is theirs to say; not what they come to. Of a text that is
-        // no UTF-8, and cannot be decompressed behind that, either may be found first.
+        // A message in pieces may be cut anywhere, but its total is the same. If a text is invalid
+        // UTF-8 and cannot be decompressed after that, either fault may be found first.
         if mode == Mode::DEFLATE_PIECES {
             assert_eq!(cut.heard, whole.heard, "by {step}");
             let [cut, whole] = [cut, whole.clone()].map(|one| naive::without_reason(one.sent));
@@ -42,7 +42,7 @@ fn connection(data: &[u8]) {
         }
     }
     naive::assert_well_formed(&whole.sent);
-    // Silence ends every connection.
+    // A silent peer ends every connection.
     let mut driver = opened(mode);
     driver.send(input);
     for _ in 0..3 + usize::from(*after) % 4 {
@@ -51,16 +51,16 @@ fn connection(data: &[u8]) {
     assert!(!driver.is_alive(), "nobody is there");
 }
 
-/// Frames that are in order, of any kind and length, which the input chooses: a naive reader of the
-/// same frames says what must come back.
+/// Valid frames of any kind and length that the input chooses. A naive reader of the same frames
+/// computes the expected messages.
 fn frames(data: &[u8]) {
     let (input, expected) = naive::build(data);
     let got = answer(Mode::PLAIN, [&input[..]].into_iter());
     assert_eq!(got.heard, expected);
 }
 
-/// A payload that claims to be compressed, in fragments that the first bytes choose: as another
-/// decompressor reads it, in pieces and whole.
+/// A payload that claims to be compressed, in fragments whose length the first byte chooses. It is
+/// received whole and in pieces, and compared with another decompressor.
 fn deflate(data: &[u8]) {
     let Some(([cut], payload)) = data.split_first_chunk::<1>() else { return };
     let step = usize::from(*cut) + 1;
@@ -81,8 +81,7 @@ fn deflate(data: &[u8]) {
             assert_eq!(whole.heard, [(false, bytes.clone())]);
             assert_eq!(pieces.heard, whole.heard);
         }
-        // Too long for a whole one, or broken: in neither way is it taken for a message that it
-        // is not.
+        // Too long for a whole message, or broken: no mode delivers a wrong message.
         None => assert!(whole.heard.is_empty()),
     }
 }

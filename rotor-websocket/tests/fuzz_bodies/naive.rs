@@ -1,8 +1,8 @@
-//! A second reader and writer of frames, for being plainly right.
+//! A second reader and writer of frames, simple enough to be obviously correct.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-/// A client's frame, with the length in the shortest way.
+/// A client's frame with the shortest encoding of its length.
 pub(super) fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     const MASK: [u8; 4] = [0xa5, 0, 0x5a, 0xff];
     let mut bytes = vec![first];
@@ -18,8 +18,8 @@ pub(super) fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Frames that an input chooses, two bytes each and as many of payload, and the messages that they
-/// make, up to the first that is wrong.
+/// Frames that the input chooses, by two bytes each and the payload behind them, and the messages
+/// in these frames, up to the first error.
 pub(super) fn build(mut data: &[u8]) -> (Vec<u8>, Vec<(bool, Vec<u8>)>) {
     let (mut input, mut messages) = (Vec::new(), Vec::new());
     let mut begun: Option<(bool, Vec<u8>)> = None;
@@ -42,7 +42,7 @@ pub(super) fn build(mut data: &[u8]) -> (Vec<u8>, Vec<(bool, Vec<u8>)>) {
         let message = match (opcode, begun.take()) {
             (0, Some((is_text, bytes))) => (is_text, [&bytes, payload].concat()),
             (1 | 2, None) => (opcode == 1, payload.to_vec()),
-            // Out of order: the end.
+            // A frame out of order ends the connection.
             _ => break,
         };
         let is_so_far = !message.0
@@ -58,7 +58,7 @@ pub(super) fn build(mut data: &[u8]) -> (Vec<u8>, Vec<(bool, Vec<u8>)>) {
     (input, messages)
 }
 
-/// Whether what a server sent are frames, the last perhaps a close frame, and nothing behind it.
+/// Asserts that a server has sent valid frames, and nothing behind a close frame.
 pub(super) fn assert_well_formed(mut bytes: &[u8]) {
     let mut has_closed = false;
     while !bytes.is_empty() {
@@ -74,7 +74,7 @@ pub(super) fn assert_well_formed(mut bytes: &[u8]) {
     }
 }
 
-/// What a server sent, without the reason in a close frame at its end.
+/// What a server sent, without the reason of a final close frame.
 pub(super) fn without_reason(mut bytes: Vec<u8>) -> Vec<u8> {
     let mut at = 0;
     while at + 4 <= bytes.len() && bytes[at] != 0x88 {
@@ -90,7 +90,7 @@ pub(super) fn without_reason(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// A compressed message, if it is one and has no more than so many bytes.
+/// Decompresses a message. Returns `None` if it is invalid or longer than `max` bytes.
 pub(super) fn decompress(payload: &[u8], max: usize) -> Option<Vec<u8>> {
     let bytes = [payload, &[0, 0, 0xff, 0xff]].concat();
     let mut codec = Decompress::new(false);
