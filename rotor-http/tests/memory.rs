@@ -22,7 +22,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// One test after the other: the allocator counts for all threads.
+/// Tests run one after another: the allocator counts for all threads.
 static SERIAL: Mutex<()> = Mutex::new(());
 
 /// `/whole` takes its body whole, `/pieces` piece by piece and keeps none, `/large` answers at once
@@ -131,7 +131,7 @@ fn post(path: &str, fields: &str, body: &str) -> Vec<u8> {
 /// allocate meanwhile.
 const REST: usize = 4 << 10;
 
-/// What the loop's queues and the harness may have grown by.
+/// How much the loop's queues and the harness may have grown.
 const LEFT_MAX: usize = 4 << 10;
 
 #[test]

@@ -1,5 +1,5 @@
-//! An upstream that says what nobody asked for, on the connections of a pool that have nothing to
-//! do, while more happens than the loop is told of at once: on the kernel's sockets.
+//! An upstream server that sends unsolicited bytes on the idle connections of a pool, while more
+//! events are pending than the loop reads at once: on the kernel's sockets.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
@@ -25,7 +25,7 @@ rotor_compose! {
     }
 }
 
-/// Answers each request with its target. What it was connected by is shared, to say more there.
+/// Answers each request with its target. Its sockets are shared, so that a test can send more.
 fn upstream(path: &Path) -> Sockets {
     let listener = UnixListener::bind(path).expect("nobody else has this name");
     let sockets = Sockets::default();
@@ -54,7 +54,7 @@ fn lock(sockets: &Sockets) -> std::sync::MutexGuard<'_, Vec<std::os::unix::net::
     sockets.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks for all of these at once, and turns the loop until each has an outcome.
+/// Requests all of these at once, and turns the loop until each has an outcome.
 fn request_all(
     instance: &mut LoopInstance<Machines>,
     pool: &Pool<Probe, PathBuf>,

@@ -34,7 +34,7 @@ struct TestContext {
     returned: usize,
 }
 
-/// A feed of some requests with bodies and without.
+/// A source of some requests with bodies and without.
 struct RequestSequence;
 
 impl RequestSource<Fetch<TestContext>> for RequestSequence {

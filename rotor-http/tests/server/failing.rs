@@ -77,7 +77,7 @@ fn a_failure_without_a_possible_page_is_a_500_on_its_http2_stream() {
     }
 }
 
-/// Its page is refused at first, for a field behind the one that says when to come again.
+/// Its first page is refused, for a field after `Retry-After`; the second is valid.
 struct RefusedThenValidPage;
 
 impl Server for RefusedThenValidPage {
@@ -102,7 +102,7 @@ impl Server for RefusedThenValidPage {
 }
 
 #[test]
-fn a_refused_error_page_does_not_use_up_retry_after() {
+fn a_refused_error_page_leaves_the_default_retry_after() {
     let seed = HttpSeed::new((), ServerConfig::new());
     let mut driver = Driver::<Connection<RefusedThenValidPage>>::new(seed, ());
     driver.send(&get("/"));

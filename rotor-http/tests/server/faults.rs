@@ -10,7 +10,7 @@ use rotor_stream::testing::Driver;
 use crate::probe::{get, probe, request, seconds};
 use crate::wire;
 
-/// A seed that some requests cannot be made from.
+/// A seed whose clone panics.
 struct PanickingSeed;
 
 impl Clone for PanickingSeed {
@@ -19,7 +19,7 @@ impl Clone for PanickingSeed {
     }
 }
 
-/// Is never made.
+/// A handler that is never created.
 struct NeverCreated;
 
 impl Server for NeverCreated {
@@ -48,7 +48,7 @@ fn a_seed_that_panics_when_it_is_cloned_is_a_500() {
     assert_eq!((counters.panics(), driver.failures().len()), (1, 0));
 }
 
-/// Does not say what it supports.
+/// Panics when it is asked whether it supports `BOOM`.
 struct PanickingSupports;
 
 impl Server for PanickingSupports {

@@ -1,5 +1,5 @@
-//! Handlers that begin in a drain, or follow in it what waited in their place: they are told of it,
-//! as those that were there are.
+//! Handlers that are created during a drain, or that follow a wait in it, are notified of the drain
+//! like those that are in flight when it begins.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::wire::transcript;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Has no end of its own: it ends in a drain.
+/// Starts a response without an end, and ends it in a drain.
 struct EndlessResponse;
 
-/// A response is under way, and has no end.
+/// Starts a response that has no end.
 fn start_response<S: Server>(handler: S, response: &mut Response<'_>) -> Next<S> {
     response.status(Status::OK).and_then(|()| response.add_chunked()).expect("fields");
     response.done_headers().and_then(|()| response.write_body("on")).expect("a body");
@@ -131,7 +131,7 @@ fn handlers_on_http2_are_notified_of_a_drain() {
     }
 }
 
-/// Says goodbye in a drain, and goes on.
+/// Writes a goodbye in a drain, and continues.
 struct RepliesWhileDraining;
 
 impl Server for RepliesWhileDraining {

@@ -171,7 +171,7 @@ impl Server for EarlyRequest {
     }
 }
 
-/// Its wake-up was for the handler that did not wait for it yet.
+/// Its wakeup was for the handler that did not yet wait for it.
 #[test]
 fn a_value_set_before_the_wait_is_the_reply_at_once() {
     fn test<S: Server<Context = Shared> + 'static>(seed: HttpSeed<S>) {
@@ -224,7 +224,7 @@ fn a_pause_lasts_as_requested_and_may_lead_to_another_wait() {
     });
 }
 
-/// What a server on the kernel's sockets, with a pool of threads, says to one request.
+/// The response of a server on the kernel's sockets, with a pool of threads, to one request.
 fn response_on_real_sockets(path: &str, pool: OffloadPool) -> Vec<u8> {
     let config = Config::new().offload_pool(pool);
     let mut creator = Loop::<HttpAccept<WaitingServer, TcpListener>>::new(&config).expect("a loop");
@@ -300,7 +300,7 @@ fn a_disconnect_cancels_the_wait() {
     });
 }
 
-/// Waits for a second, as something else, then for its peer's end.
+/// Waits for a second by `Next::after`, then for the end of its peer.
 struct AwaitsPeerEnd;
 
 impl Server for AwaitsPeerEnd {

@@ -63,7 +63,7 @@ const CALLS: [Call; 30] = [
     Call::Send,
 ];
 
-/// Makes the calls that its seed lists, whatever comes of them.
+/// Makes the calls that its seed lists, whatever they return.
 struct MisusingHandler(Vec<Call>);
 
 fn make_calls(calls: &[Call], response: &mut Response<'_>) {

@@ -16,7 +16,7 @@ use crate::http2::client as http2;
 use crate::probe::{get, request, seconds};
 use crate::wire::transcript;
 
-/// Writes down in the context what it is called with, as the one of its number.
+/// Records each call in the context, with its number.
 struct RecordingServer<const N: u8>;
 
 type Context = Vec<String>;
@@ -271,7 +271,7 @@ impl Protocol for Mirror {
     }
 }
 
-/// Upgrades whoever comes.
+/// Upgrades every request.
 struct UpgradingServer;
 
 impl Server for UpgradingServer {

@@ -11,7 +11,7 @@ use rotor_stream::testing::Driver;
 use crate::http2::client::{config, data, headers, preface_and_settings};
 use crate::probe::post;
 
-/// Begins its response with the head of the request, and notes in each call whether it is under way.
+/// Begins its response with the head of the request, and records in each call if it is under way.
 struct ProgressRecorder;
 
 type Sc<'a, 'b> = &'a mut Scope<'b, Vec<bool>>;

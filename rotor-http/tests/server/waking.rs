@@ -10,7 +10,7 @@ use rotor_stream::testing::Driver;
 use crate::probe::{get, post, seconds};
 use crate::wire::transcript;
 
-/// Wants to be woken every ten seconds, or as its path says, and notes when it was.
+/// Wants to be woken every ten seconds, or as its path says, and records when it was.
 struct PeriodicHandler {
     pace: u64,
 }

@@ -7,7 +7,7 @@ use rotor_body::{Spool, SpoolConfig};
 use rotor_core::OffloadPool;
 use rotor_test_kit::Directory;
 
-/// A directory with nothing in it, which is gone in the end.
+/// An empty directory, which is removed at the end.
 pub(crate) struct SpoolDirectory(pub(crate) Directory);
 
 impl SpoolDirectory {
@@ -29,7 +29,7 @@ impl SpoolDirectory {
     }
 }
 
-/// A disk that does nothing before it is let go.
+/// A disk that does nothing before it is released.
 pub(crate) struct SlowDisk {
     pub(crate) pool: OffloadPool,
     hold: Option<Sender<()>>,
@@ -59,13 +59,13 @@ impl SlowDisk {
         self.hold = Some(hold);
     }
 
-    /// It does what it was asked for, and all that comes.
+    /// It does what it was asked for, and all further work.
     pub(crate) fn release(&mut self) {
         self.hold = None;
     }
 }
 
-/// Waits until the threads of a spool have closed what nobody has any more.
+/// Waits until the threads of a spool have closed all files that are no longer used.
 pub(crate) fn wait_until_empty(spool: &Spool) {
     while spool.files() > 0 {
         std::thread::yield_now();
@@ -73,7 +73,7 @@ pub(crate) fn wait_until_empty(spool: &Spool) {
     assert_eq!((spool.bytes(), spool.unwritten_bytes()), (0, 0));
 }
 
-/// Octets of which no two neighbouring ones are alike.
+/// Bytes of which no two neighbours are equal.
 pub(crate) fn pattern_bytes(count: usize) -> Vec<u8> {
     (0..count).map(|at| (at % 251) as u8).collect()
 }

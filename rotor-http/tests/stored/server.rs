@@ -20,7 +20,7 @@ use crate::place::{SlowDisk, SpoolDirectory, pattern_bytes, wait_until_empty};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What the handlers have seen.
+/// What the handlers have recorded.
 #[derive(Default)]
 struct TestContext {
     bodies: Vec<Body>,
@@ -30,7 +30,7 @@ struct TestContext {
     on_wakeup: OnWakeup,
 }
 
-/// What a handler says when it is woken.
+/// What a handler does when it is woken.
 #[derive(Default, Clone, Copy)]
 enum OnWakeup {
     #[default]

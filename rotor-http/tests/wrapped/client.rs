@@ -14,14 +14,14 @@ use rotor_stream::{Fatal, Stream};
 use crate::record::{Kind, Record, Session, encode};
 use crate::{KEY, receive, send};
 
-/// What happened, and those who wait for it.
+/// The events, and the futures of the requests.
 #[derive(Default)]
 struct EventLog {
     lines: Vec<String>,
     futures: Vec<Future<ClientResult<PageRequest>>>,
 }
 
-/// Asks for a page, and notes what it is told.
+/// Requests a page, and records its events.
 struct PageRequest;
 
 impl PageRequest {
@@ -98,7 +98,7 @@ impl RequestSource<PageRequest> for RequestSequence {
 
 type Test = TestLoop<Stream<Connection<PageRequest, RequestSequence>, Record<ScriptedSocket>>>;
 
-/// A client that has shaken hands and sent its first request.
+/// A client that has finished its handshake and sent its first request.
 fn client(test: &mut Test) -> Peer {
     let (socket, peer) = pair(test.world());
     test.add(|scope| {

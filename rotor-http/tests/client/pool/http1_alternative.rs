@@ -1,5 +1,5 @@
-//! Requests for another protocol, which a connection of HTTP/2 does not have, and those that a server
-//! answers over HTTP/1.1 only: they are made over that alone, which is an origin by itself.
+//! Requests for an upgrade that an HTTP/2 connection does not offer, and requests that a server
+//! answers over HTTP/1.1 only: they are sent over HTTP/1.1, which is an origin by itself.
 
 use rotor_core::Config;
 use rotor_http::client::{ClientConfig, PoolConfig};
@@ -13,8 +13,8 @@ fn upgrade_request(name: &'static str) -> Probe {
     Probe { upgrade: Some("shout"), ..Probe::get(name) }
 }
 
-/// A pool with a connection of HTTP/2 to a server that has no other protocols there, and to which
-/// nobody gets over HTTP/1.1 for now.
+/// A pool with an HTTP/2 connection to a server that offers no upgrade there, and that cannot be
+/// reached over HTTP/1.1 for now.
 fn connected_pool(config: PoolConfig) -> Test {
     let client = ClientConfig::new().http2(http2());
     let mut test = Test::of(config, client, Config::new().machines_max(100));
@@ -48,7 +48,7 @@ fn a_request_passed_on_to_http1_can_be_cancelled_and_can_expire() {
     assert_eq!(test.outcomes(), ["/2: Here: Deadline(Waiting)"]);
 }
 
-/// RFC 9113 §7. The sockets here agree on nothing, so the other way speaks HTTP/2 as well.
+/// RFC 9113 §7. The sockets here agree on nothing, so the alternative speaks HTTP/2 as well.
 #[test]
 fn a_request_required_over_http1_is_retried_there() {
     const REQUIRED: u32 = 0xd;

@@ -78,7 +78,7 @@ fn choose_limits(choices: &mut Input<'_>) -> ServerLimits {
     ServerLimits { head, chunks, buffered, drained, requests }
 }
 
-/// How a client talks to the server.
+/// How a client behaves.
 struct ClientBehavior {
     limited: ServerLimits,
     high_water: usize,
@@ -141,7 +141,7 @@ impl ClientBehavior {
         self.finish(&mut driver, input, reference, timed_out);
     }
 
-    /// Sends the pieces with pauses, and then does nothing at all: that ends every connection,
+    /// Sends the pieces with pauses, and then stays silent: that ends every connection,
     /// unless it speaks another protocol, which has no deadlines.
     fn fall_silent(&self, clock: &Clock, pieces: &[&[u8]], input: &[u8], reference: &Reference) {
         let (mut driver, _) = self.connect(clock.limits(self.limits()));
@@ -204,7 +204,7 @@ impl ClientBehavior {
     }
 }
 
-/// Whether a limit of time has been met that may have cost an answer.
+/// Whether a timeout has passed that may have cost a response.
 fn has_timed_out(counters: &Counters) -> bool {
     let of_time = [
         counters.idle_timeouts(),

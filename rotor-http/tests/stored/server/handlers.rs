@@ -13,7 +13,7 @@ use rotor_stream::testing::Driver;
 
 use super::{Mirror, Sc, TestContext, with_length};
 
-/// Asks and has no method that takes it.
+/// Asks for a stored body and has no method that takes it.
 struct IgnoresStoredBody;
 
 impl Server for IgnoresStoredBody {
@@ -87,10 +87,10 @@ fn an_oversized_file_write_is_refused_as_a_whole() {
     assert!(text.ends_with("\r\n\r\n5\r\nhello\r\n0\r\n\r\n"), "{text}");
 }
 
-/// Everything is for the second.
+/// Routes every request to the second server.
 struct ToSecond;
 
-/// Is never asked.
+/// A handler that is never called.
 struct NeverCalled;
 
 impl Server for NeverCalled {
