@@ -17,7 +17,7 @@ const LOOPS: usize = 3;
 const MACHINES: usize = 8;
 const ROUNDS: usize = 200;
 
-/// How many there are at a time, and whether there were ever too many.
+/// How many machines are inside at a time, and the maximum.
 #[derive(Default)]
 struct Occupancy {
     now: AtomicUsize,
@@ -43,7 +43,7 @@ struct Shared {
     sum: Lock<usize>,
 }
 
-/// Holds a permit from one event to the next, then adds to the sum, over and over.
+/// Holds a permit from one event to the next, then adds to the sum, repeatedly.
 enum Worker {
     Waits(Future<Permit>, usize),
     Inside(Permit, usize),
@@ -114,7 +114,7 @@ fn machines_of_several_loops_share_permits_and_a_lock() {
     assert_eq!(*shared.sum.try_take().expect("nobody holds it"), LOOPS * MACHINES * ROUNDS);
 }
 
-/// Waits for jobs, and records what became of each.
+/// Waits for jobs, and records the outcome of each.
 struct JobWaiter(Vec<Future<usize>>);
 
 impl Machine for JobWaiter {
@@ -237,7 +237,7 @@ fn waiting_jobs_are_lost_when_permits_close_or_the_pool_ends() {
     }
 }
 
-/// Spins until as many jobs stand in line.
+/// Yields until this many jobs are queued.
 fn wait_until_queued(permits: &Permits, jobs: usize) {
     while permits.waiting() < jobs {
         thread::yield_now();
@@ -342,7 +342,8 @@ fn a_job_cancelled_while_it_waits_for_a_permit_frees_its_place() {
     assert_eq!((seen, permits.stats().unused), (vec![Ok(2)], 1));
 }
 
-/// Has a loop run something at a place; returns the name of the thread that ran it, if it was.
+/// Runs a closure at a place; returns the name of the thread that ran it, or `None` if it did not
+/// run.
 fn run_at(place: &Place) -> Option<String> {
     struct PlacedWork(Option<Future<String>>);
 
@@ -384,7 +385,7 @@ fn run_at(place: &Place) -> Option<String> {
 #[test]
 fn work_runs_where_its_place_says() {
     let here = thread::current().name().map(str::to_owned);
-    // One thread: a second one is started where the first has not recorded yet what it ran.
+    // One thread: a second one would be started if the first has not yet recorded what it ran.
     let pool = OffloadPool::builder().name("pool").threads_max(1).build().expect("no thread yet");
     assert_eq!(run_at(&Place::Here), here);
     assert_eq!(run_at(&Place::Pool(pool.clone())).as_deref(), Some("pool-0"));
@@ -408,7 +409,7 @@ fn work_runs_where_its_place_says() {
     }
 }
 
-/// Counts how often it is woken until all of its jobs are done.
+/// Counts its wake-ups until all of its jobs are done.
 struct WakeupCounter(Vec<Future<usize>>);
 
 impl Machine for WakeupCounter {
@@ -452,7 +453,7 @@ fn a_batch_wakes_its_machine_once_however_its_jobs_end() {
             }
         };
         let mut kept: Vec<_> = (0..50).map(|number| job(number).expect("there is room")).collect();
-        // One that nobody waits for any more, and one that is refused.
+        // One job that nobody waits for any more, and one that is refused.
         drop(kept.pop());
         scope.job(|_: &Job<'_>| 0).of(&batch).on(&refuses).start().expect_err("there is no room");
         Response::ok(WakeupCounter(kept)).deadline(scope.now() + Duration::from_secs(100))

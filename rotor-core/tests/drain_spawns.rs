@@ -1,10 +1,10 @@
-//! Machines that are made while the loop drains hear of it as well, once, wherever their slots are.
+//! Machines that are spawned during a drain are notified of it once, in whichever slots they are.
 
 use std::time::Duration;
 
 use rotor_core::{Config, Exit, Loop, Machine, Response, Scope, Time};
 
-/// Ends when it has been told; the first of them spawns children when it is.
+/// Spawns its children when it is notified; then ends, or stays.
 struct DrainSpawner {
     spawns: u32,
     ends: bool,
@@ -45,7 +45,8 @@ impl DrainSpawner {
     }
 }
 
-/// A first machine that ends when told, so that its slot is used again; one that spawns; one more.
+/// The first machine ends when notified, so its slot is reused; the second spawns; then there is
+/// one more.
 fn run_drain(scan_budget: usize) -> (u32, u32) {
     let mut creator = Loop::new(&Config::new().scan_budget(scan_budget)).expect("a loop");
     for spawns in [0, 3, 0] {

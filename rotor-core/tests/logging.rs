@@ -1,5 +1,5 @@
-//! What the loop logs: each machine that ended badly once, with token and name. A process of its
-//! own, whose logger keeps what it is given.
+//! What the loop logs: one message with token and name for each machine that failed. It has its own
+//! process, whose logger keeps the messages.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -25,7 +25,7 @@ impl Log for MemoryLogger {
     fn flush(&self) {}
 }
 
-/// What was logged by the core at this level or a worse one, since this was last asked.
+/// The core's log messages at this level or a more severe one since the last call.
 fn take_logged(level: Level) -> Vec<String> {
     let all = std::mem::take(&mut *LOGGER.0.lock().unwrap_or_else(PoisonError::into_inner));
     all.into_iter().filter(|(of, _)| *of <= level).map(|(_, text)| text).collect()
@@ -57,7 +57,7 @@ impl std::error::Error for ErrorWithCause {
     }
 }
 
-/// Ends as its number says.
+/// Its number says how it ends.
 struct EndingMachine(u32);
 
 impl Machine for EndingMachine {
@@ -84,7 +84,7 @@ impl Machine for EndingMachine {
     }
 }
 
-/// Goes on at once by a door of its own, as layers do.
+/// Handles events in `handle` directly, as layers do.
 struct Inner;
 
 impl Machine for Inner {
@@ -100,7 +100,7 @@ impl Machine for Inner {
     }
 }
 
-/// A layer that knocks at the wrong door.
+/// A layer that calls the wrong method of its inner machine.
 struct OutdatedLayer(Inner);
 
 impl Machine for OutdatedLayer {

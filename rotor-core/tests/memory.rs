@@ -1,6 +1,6 @@
-//! What machines cost in memory, and that nothing grows however long a loop runs.
+//! The memory use of machines; and that nothing grows however long a loop runs.
 //!
-//! A process of its own, whose allocator counts; its tests run one at a time.
+//! It has its own process, with a counting allocator; its tests run one at a time.
 
 use std::alloc::System;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,13 +15,13 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Bytes that are allocated now.
+/// Bytes currently allocated.
 fn live_bytes() -> i64 {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated as i64 - stats.bytes_deallocated as i64
 }
 
-/// Only one test at a time counts.
+/// Only one test at a time counts allocations.
 fn lock_tests() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
@@ -30,13 +30,13 @@ fn lock_tests() -> MutexGuard<'static, ()> {
 /// What a machine does when it is called.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Habit {
-    /// Sets a deadline at any time in the next 20 s.
+    /// Sets a deadline at a random time in the next 20 s.
     Rearm,
     /// Sets a deadline that has passed.
     Past,
-    /// Wakes a part of itself with a notifier made for that, then ends at the next event.
+    /// Wakes one of its parts with a new notifier, then ends on the next event.
     WakePart,
-    /// Waits for a free slot, then ends at the next event.
+    /// Waits for a free slot, then ends on the next event.
     WaitForSlot,
     /// Sets a deadline, wakes itself, then ends.
     End,
@@ -145,7 +145,7 @@ mod busy {
     }
 }
 
-/// Takes turns in each of which every machine is called, and machines that ended are made anew.
+/// Runs turns in which every machine is called, and replaces machines that have ended.
 fn run(
     instance: &mut LoopInstance<RestlessMachine, busy::BusyBackend>,
     backend: &busy::BusyBackend,
@@ -175,12 +175,12 @@ fn a_long_running_loop_does_not_grow_in_memory() {
         let before = live_bytes();
         run(&mut instance, &backend, habit, 4_000);
         let grown = live_bytes() - before;
-        // 200,000 calls: one byte of each would show.
+        // 200,000 calls: a leak of one byte per call would show.
         assert!(grown < 16 * 1024, "{habit:?}: {grown} bytes more");
     }
 }
 
-/// An idle machine with 64 bytes of its own.
+/// An idle machine with 64 bytes of state.
 struct Idle {
     _state: [u64; 8],
 }
@@ -194,7 +194,7 @@ impl Machine for Idle {
     }
 }
 
-/// Bytes of a loop with so many idle machines, each with a deadline.
+/// Bytes used by a loop with this many idle machines, each with a deadline.
 fn bytes_of_loop(machines: usize) -> i64 {
     let before = live_bytes();
     let config = Config::new().machines_max(machines);
@@ -213,7 +213,7 @@ fn an_idle_machine_of_64_bytes_costs_at_most_40_more() {
     let bytes = sizes.map(bytes_of_loop);
     for (size, bytes) in sizes.windows(2).zip(bytes.windows(2)) {
         let each = (bytes[1] - bytes[0]) as f64 / (size[1] - size[0]) as f64;
-        // Half a byte for what the harness allocates meanwhile.
+        // Half a byte for allocations of the test harness in the meantime.
         assert!(each < 104.5, "{each} bytes from {} to {} machines", size[0], size[1]);
     }
 }
@@ -259,7 +259,7 @@ fn events_wakeups_and_deadlines_do_not_allocate() {
         *instance.context()
     };
     turns(100);
-    // The harness allocates now and then, on threads of its own: the best of some attempts counts.
+    // The harness sometimes allocates on its own threads, so the best of several attempts counts.
     let fewest = (0..10).map(|_| {
         let before = ALLOCATOR.stats().allocations;
         turns(100);
@@ -281,12 +281,12 @@ fn a_notifier_allocates_no_memory() {
         Response::ok(Idle { _state: [0; 8] })
     });
     made.expect("there is room");
-    // An allocation has at least 16 bytes; the harness, which starts threads meanwhile, fewer than 8
-    // for each notifier.
+    // An allocation takes at least 16 bytes. The harness, which starts threads in the meantime,
+    // takes fewer than 8 bytes per notifier.
     assert!(live_bytes() - before < 80_000, "{} bytes", live_bytes() - before);
 }
 
-/// One of many that are called together, and perhaps the one that has a mailbox.
+/// One of many machines that are called together. It may be the one that has a mailbox.
 struct BurstMachine {
     mailbox: Option<Mailbox<u64>>,
 }
@@ -333,7 +333,7 @@ fn the_memory_of_a_burst_of_messages_and_calls_is_released() {
     (0..MESSAGES).for_each(|message| sender.send(message).expect("there is room"));
     for verdict in [Verdict::Wake, Verdict::Expire, Verdict::Drain] {
         instance.machines().scan(Cursor::START, |_, _| verdict);
-        // The turns that the calls of all take, by the budgets of a turn.
+        // As many turns as all calls take, given the budgets of a turn.
         for _ in 0..2 + MACHINES / 1_000 {
             instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         }

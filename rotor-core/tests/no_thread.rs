@@ -1,5 +1,5 @@
-//! A system that has no thread left: sections that were to be handed over hold up their loop, and
-//! handlers that are stuck are not taken from. Alone in its process, whose limit it lowers.
+//! A system that can start no thread: sections that would be handed over hold up their loop, and
+//! the loop is not taken from stuck handlers. It has its own process, whose limit it lowers.
 #![cfg(target_os = "linux")]
 
 use std::sync::{Arc, Mutex, mpsc};
@@ -10,7 +10,7 @@ use rotor_core::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Blocks, declared and not, where no thread can be started.
+/// Blocks, both declared and undeclared, where no thread can be started.
 struct BlockingMachine(mpsc::Receiver<StuckOutcome>);
 
 impl Machine for BlockingMachine {
@@ -22,7 +22,8 @@ impl Machine for BlockingMachine {
         let none = Rlimit { current: Some(mapped_bytes() + HEADROOM), maximum: before.maximum };
         setrlimit(Resource::As, none).expect("it may be lowered");
         scope.blocking(|| {});
-        // The watchdog may look first while the section asks for a thread; it says three things.
+        // The watchdog may look while the section asks for a thread, before it looks at the
+        // handler. It makes three reports.
         let mut outcomes = self.0.iter().take(3);
         let is_said = outcomes.find(|outcome| *outcome != StuckOutcome::Watched);
         setrlimit(Resource::As, before).expect("it may be raised again");
@@ -31,11 +32,11 @@ impl Machine for BlockingMachine {
     }
 }
 
-/// What may still be mapped: too little for the stack of a thread (2 MiB), and enough for what the
-/// watchdog says meanwhile.
+/// The memory that may still be mapped: too little for a thread's stack (2 MiB), and enough for the
+/// watchdog's reports in the meantime.
 const HEADROOM: u64 = 1 << 20;
 
-/// How many bytes the process has mapped (proc_pid_status(5)).
+/// Bytes mapped by the process (proc_pid_status(5)).
 fn mapped_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("it is there");
     let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")?.strip_suffix("kB"));
@@ -49,8 +50,8 @@ fn a_loop_stays_on_its_thread_when_no_thread_can_be_started() {
     let hook = move |stuck: &rotor_core::StuckReport<'_>| {
         let _ = reports.lock().expect("no panic").send(stuck.outcome);
     };
-    // Longer than it takes until the limit is lower: before that there is a thread to take the
-    // loop.
+    // Longer than it takes to lower the limit: until then a thread could be started to take over
+    // the loop.
     let blocking = Blocking::new()
         .patience(Duration::from_millis(500))
         .on_stuck(hook.clone())

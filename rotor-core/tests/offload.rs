@@ -1,5 +1,5 @@
-//! Work offloaded by machines on the default backend: results, panics, refusals, cancellation, late
-//! results.
+//! Work that machines offload, on the default backend: results, panics, refusals, cancellation,
+//! late results.
 
 use std::sync::mpsc;
 use std::thread;
@@ -10,7 +10,7 @@ use rotor_core::{
     Outcome, PoolStats, Response, Scope,
 };
 
-/// Waits for one result, and records what became of it in the context.
+/// Waits for one result, and records its outcome in the context.
 struct ResultWaiter(Future<u32>);
 
 #[derive(Default)]
@@ -90,7 +90,7 @@ fn a_full_pool_returns_the_closure_and_wakes_nobody() {
     drop(release);
     assert_eq!(instance.run().expect("it runs"), Exit::Empty);
     assert_eq!(instance.context().0, [Ok(1)]);
-    // The second one's future was dropped before it began.
+    // The second job's future was dropped before the job began.
     while stats.read().unclaimed == 0 {
         std::thread::yield_now();
     }
@@ -125,7 +125,7 @@ fn a_result_for_a_machine_that_has_ended_is_dropped_and_counted() {
     }
 }
 
-/// Runs one job that `start` begins, on a loop of its own.
+/// Runs one job, begun by `start`, on its own loop.
 fn run_one(
     config: &Config,
     start: impl FnOnce(&EarlyScope<'_>) -> Future<u32>,
@@ -138,8 +138,8 @@ fn run_one(
     instance.into_context().0.pop().expect("one was started")
 }
 
-/// What a pool has counted once its threads have recorded what they ran: the result of a job is
-/// there before that.
+/// The counters of a pool once its threads have recorded what they ran. The result of a job is
+/// available before that.
 fn settled(pool: &OffloadPool) -> PoolStats {
     while pool.stats().running > 0 {
         thread::yield_now();

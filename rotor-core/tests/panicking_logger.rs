@@ -1,5 +1,5 @@
-//! A logger that panics, which is a bug of the program: what it was to say is lost, and the loop
-//! and the pool go on. A process of its own, which has that logger.
+//! A logger that panics, which is a bug in the program: its messages are lost, but the loop and the
+//! pool continue. It has its own process, which uses that logger.
 
 use std::io;
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl Log for PanickingLogger {
     fn flush(&self) {}
 }
 
-/// What the machines have come to.
+/// What the machines have achieved.
 #[derive(Default)]
 struct Progress {
     posts: u32,
@@ -36,10 +36,10 @@ enum LoggingMachine {
     Fails,
     /// Panics, which is logged.
     Panics,
-    /// Asks the loop to stop, which it refuses in the log.
+    /// Asks the loop to stop. The loop logs its refusal.
     Stops,
-    /// Offloads work that panics, which is logged, and then work that does not, to the only thread
-    /// of the pool.
+    /// Offloads two jobs to the pool's only thread: one that panics, which is logged, and one that
+    /// does not.
     Offloads(Option<[Future<u32>; 2]>),
 }
 

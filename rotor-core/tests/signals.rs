@@ -1,4 +1,4 @@
-//! Ending a process by signals, whatever its loop does.
+//! Ending a process with signals, whatever its loop does.
 #![cfg(unix)]
 #![forbid(unsafe_code)]
 #![expect(
@@ -18,13 +18,13 @@ use rotor_core::{Config, Infallible, Loop, Machine, Response, Scope};
 use signal_hook::consts::{SIGHUP, SIGTERM};
 use signal_hook::low_level::raise;
 
-/// How long the stuck process goes on where nothing ends it: far more than it takes.
+/// How long the stuck process runs if nothing ends it: far longer than needed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Tells the test program that it is the process to be ended.
+/// Tells the test program that it is the process to end.
 const STUCK: &str = "ROTOR_TEST_STUCK";
 
-/// Its handler does not come back.
+/// Its handler does not return.
 struct StuckMachine;
 
 impl Machine for StuckMachine {
@@ -33,7 +33,8 @@ impl Machine for StuckMachine {
 
     fn timeout(self, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         let began = Instant::now();
-        // Signals coalesce until they are seen, so nobody knows how many it takes until three were.
+        // Signals coalesce until they are handled, so the number needed for three to be handled is
+        // unknown.
         while began.elapsed() < PATIENCE {
             raise(SIGTERM).expect("there is such a signal");
             thread::yield_now();

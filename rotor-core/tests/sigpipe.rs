@@ -1,8 +1,9 @@
-//! A peer that has hung up is an error of the write, and no signal, in a program that does not
-//! ignore SIGPIPE.
+//! When the peer has hung up, a write returns an error and raises no signal, even in a program that
+//! does not ignore SIGPIPE.
 //!
-//! A process of its own: what it does with the signal is everybody's. Rust's runtime ignores it;
-//! this one has a handler, as far from that as safe code comes.
+//! It has its own process, since signal dispositions apply to the whole process. Rust's runtime
+//! ignores SIGPIPE; this process installs a handler, which is as far from that as safe code can
+//! get.
 #![cfg(target_os = "linux")]
 
 use std::fs::File;
@@ -24,7 +25,7 @@ impl Machine for IdleMachine {
     }
 }
 
-/// A socket whose peer has gone, and the kernel has been told.
+/// A socket whose peer has gone, which the kernel already knows.
 fn abandoned_tcp(scope: &EarlyScope<'_>) -> io::Result<TcpStream> {
     #[expect(clippy::disallowed_methods, reason = "the other end is no machine")]
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
@@ -45,7 +46,7 @@ fn abandoned_unix(scope: &EarlyScope<'_>) -> io::Result<UnixStream> {
     UnixStream::from_std(socket, scope)
 }
 
-/// Writes in every way; each is refused.
+/// Writes in every way; each write fails.
 fn assert_writes_fail<S: StreamSocket>(socket: &mut S) -> io::Result<()> {
     let file = File::open(std::env::current_exe()?)?;
     let slices = [IoSlice::new(b"to "), IoSlice::new(b"nobody")];
@@ -72,7 +73,7 @@ fn a_write_to_a_closed_peer_is_an_error_and_raises_no_signal() -> io::Result<()>
     made.expect("every write was refused");
     assert!(!raised.load(SeqCst), "a signal was raised");
 
-    // It would have been seen: the standard library's gathering write raises it.
+    // The handler would have noticed: the standard library's vectored write raises the signal.
     let (mut socket, peer) = StdUnix::pair()?;
     drop(peer);
     assert!(socket.write_vectored(&[IoSlice::new(b"to nobody")]).is_err());

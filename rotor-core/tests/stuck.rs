@@ -1,5 +1,5 @@
-//! Handlers that block their loop, as its watchdog sees them. A process of its own, whose logger
-//! keeps what it is given. Handlers wait for reports, never for time.
+//! Handlers that block their loop, as the watchdog sees them. It has its own process, whose logger
+//! keeps the messages. Handlers wait for reports, never for time.
 
 use std::hint;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -31,8 +31,8 @@ impl Log for MemoryLogger {
     fn flush(&self) {}
 }
 
-/// Is owned by each hook, which the watchdog's thread drops as it ends: that is some time after the
-/// loop, and until then it may have something to log.
+/// Owned by each hook. The watchdog's thread drops the hook when it ends, some time after the loop
+/// has ended; until then it may still log something.
 struct HookGuard;
 
 static HOOKS: AtomicUsize = AtomicUsize::new(0);
@@ -50,7 +50,7 @@ impl Drop for HookGuard {
     }
 }
 
-/// One test at a time, since they share the log; and no watchdog of the one before.
+/// One test at a time, since they share the log; and no watchdog left over from the previous test.
 fn lock_tests() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     let alone = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,7 +67,7 @@ fn take_logged() -> Vec<(Level, String)> {
     std::mem::take(&mut *LOGGER.0.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// A report, owned.
+/// An owned copy of a report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Report {
     loop_name: String,
@@ -87,10 +87,10 @@ impl From<&StuckReport<'_>> for Report {
     }
 }
 
-/// What blocks, in the context of its loop.
+/// A closure that blocks; it is the loop's context.
 type Block = Box<dyn FnMut()>;
 
-/// Blocks in its handler, once.
+/// Blocks once in its handler.
 struct BlockingMachine;
 
 impl Machine for BlockingMachine {
@@ -132,9 +132,9 @@ fn run(mut instance: LoopInstance<BlockingMachine>) -> Stats {
     instance.stats().read()
 }
 
-/// How long a stall is waited for that was reported to be reported again, at ten and a hundred
-/// milliseconds. A watchdog that gets no CPU for so long reports it once: then there is another
-/// stall.
+/// How long a stall that was reported waits for its second report. Those come at ten and a hundred
+/// milliseconds. A watchdog that gets no CPU for that long reports a stall only once; then the test
+/// needs another stall.
 const LATE: Duration = Duration::from_secs(3);
 
 #[test]
@@ -189,8 +189,8 @@ fn a_waiting_handler_is_reported_at_one_and_ten_times_the_patience() {
     }
 }
 
-/// The second handler waits for the end of the first one's stall: it is told of whether or not the
-/// loop has polled in between.
+/// The second handler waits for the report that the first handler's stall has ended. That report
+/// comes whether or not the loop has polled in between.
 #[test]
 fn a_stall_has_one_beginning_and_one_end() {
     let _alone = lock_tests();
@@ -226,7 +226,7 @@ fn a_stall_has_one_beginning_and_one_end() {
     second.expect("a slot");
     run(instance);
     let seen = seen.lock().expect("nobody panics");
-    // What many calls took together, on a machine with much to do, is another stall.
+    // A stall of many calls together, on a busy computer, is a different stall.
     let mut of_first = seen.iter().filter(|(.., calls)| *calls == 1);
     let (what, first, _) = of_first.next().expect("it is told");
     let then = of_first.filter(|(_, token, _)| token == first).map(|(what, ..)| *what);
@@ -270,7 +270,7 @@ fn a_panic_of_a_hook_affects_only_that_call() {
         panic!("a bug in the hook");
     });
     let (mut instance, _) = blocking_loop(&Config::new().blocking(blocking), move || {
-        // A watchdog that has ended with its hook would never send the second.
+        // A watchdog that ended when its hook panicked would never send the second report.
         reports.recv_timeout(Duration::from_secs(60)).expect("it is told again");
     });
     let second =
@@ -279,7 +279,7 @@ fn a_panic_of_a_hook_affects_only_that_call() {
     assert!(run(instance).stuck >= 2);
     let errors = take_logged().into_iter().filter(|(level, _)| *level == Level::Error);
     let errors: Vec<String> = errors.map(|(_, text)| text).collect();
-    // The second call may still be on its way to the log.
+    // The second message may not have reached the log yet.
     assert!(!errors.is_empty());
     for text in errors {
         assert!(text.contains("hook") && text.contains("a bug in the hook"), "{text}");
@@ -363,7 +363,7 @@ fn a_loop_that_runs_again_is_watched_again() {
     let _alone = lock_tests();
     let (sender, reports) = mpsc::channel();
     let (sender, hooked) = (Mutex::new(sender), HookGuard::new());
-    // Of each stall its beginning: what is said while it goes on could be left for the next one.
+    // Only the beginning of each stall: later reports of a stall could be received in the next run.
     let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck(move |_| {
         let _owned = &hooked;
         let _ = sender.lock().expect("nobody panics").send(());
@@ -392,11 +392,11 @@ fn an_embedded_loop_or_one_without_watchdog_is_not_watched() {
         assert_eq!((stats.stuck, stats.starved, stats.lag_max), (0, 0, Duration::ZERO));
     }
     drop((instance, plain, config));
-    // Nobody else has the hook: there is no thread that could call it.
+    // The hook has no owner left, so no thread can call it.
     assert!(reports.recv().is_err());
 }
 
-/// Computes for some microseconds at each call, as often as its number says.
+/// Computes for some microseconds per call, as many times as its number says.
 struct ComputingMachine(u32);
 
 impl Machine for ComputingMachine {
@@ -415,8 +415,8 @@ impl Machine for ComputingMachine {
     }
 }
 
-/// The false alarm that a watchdog must not give: the machine has eight times too much to do, so
-/// that loops are late all the time, and no handler is to blame.
+/// A false alarm that the watchdog must not raise: the computer has eight times too much to do, so
+/// loops are always late, and no handler is to blame.
 #[test]
 #[ignore = "takes seconds and all CPUs: tests/long/starved"]
 fn a_busy_loop_on_an_overloaded_computer_is_never_reported_as_stuck() {

@@ -1,5 +1,5 @@
-//! What the loop logs at the level `trace`: one line for each event. A process of its own, whose
-//! logger keeps what it is given.
+//! What the loop logs at level `trace`: one line per event. It has its own process, whose logger
+//! keeps the messages.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -29,7 +29,8 @@ fn take_logged() -> Vec<String> {
     std::mem::take(&mut *LOGGER.0.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Spawns two of its kind, of which there is room for one; then wakes itself, then has a deadline.
+/// Spawns two machines of its own type, with room for only one; then wakes itself, then sets a
+/// deadline.
 struct BusyMachine;
 
 impl Machine for BusyMachine {

@@ -1,5 +1,5 @@
-//! A read stops short of an urgent byte, so an event must tell of one: who reads by edges would
-//! miss what follows it.
+//! A read stops before an urgent byte, so an event must report it: a machine that reads on edges
+//! would miss what follows it.
 #![cfg(any(target_os = "linux", target_os = "android"))]
 
 use std::io::{self, Read, Write};
@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream as StdStream};
 use rotor_core::net::TcpStream;
 use rotor_core::{Config, EventSet, Infallible, Interest, Loop, Machine, Response, Scope};
 
-/// Records each event, reads once, and ends when it has got what follows the urgent byte.
+/// Records each event, reads once, and ends when it has what follows the urgent byte.
 struct Reader(TcpStream);
 
 impl Machine for Reader {

@@ -1,5 +1,5 @@
-//! Machines whose handlers are closures, for the suites of loops that change threads. Each has its
-//! own `Log`, which is the context.
+//! Machines whose handlers are closures, for test suites of loops that change threads. The context
+//! of each loop is the suite's own `Log`.
 
 mod reporting_backend;
 
@@ -13,16 +13,16 @@ use rotor_core::{
 use super::Log;
 pub(crate) use reporting_backend::{BackendReport, ReportingBackend};
 
-/// What the closure answers.
+/// The closure's response.
 pub(crate) type Reply = Response<(), Seed>;
 
 type Handler = Box<dyn FnMut(Call, &mut Scope<'_, Log>) -> Reply + Send>;
 type Make = Box<dyn FnOnce(&mut Scope<'_, Log>) -> Response<Actor> + Send>;
 
-/// What makes one.
+/// A closure that makes an actor.
 pub(crate) struct Seed(pub(crate) Make);
 
-/// What an actor is called for.
+/// Why an actor's handler is called.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Call {
     Wakeup,

@@ -9,7 +9,8 @@ use rotor_core::{Backend, EventSet, Mio, MioHandle, Time, Token};
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum BackendReport {
-    /// From now on only the waker ends the wait. What the loop looks at before, it has seen.
+    /// From now on only the waker ends the wait. Anything that the loop checks before it waits has
+    /// been checked.
     Sleeping,
     Woken,
 }

@@ -1,11 +1,12 @@
-//! A machine whose handlers are one closure, so that a test says in one place what happens. It may
-//! go from thread to thread, since with `--cfg rotor_handed` it does.
+//! A machine whose handlers are one closure, so that a test states in one place what happens. The
+//! closure is `Send` where machines must be, since with `--cfg rotor_handed` the loop changes
+//! threads.
 
 use rotor_core::{EventSet, Machine, Response, Scope, SpawnError, Time};
 
 use crate::loops::MaybeSend;
 
-/// What was called, with what came along.
+/// The kind of call, with its arguments.
 #[derive(Debug)]
 pub(crate) enum Call<C> {
     Ready(EventSet),
@@ -30,10 +31,10 @@ impl<C> Call<C> {
     }
 }
 
-/// An answer; the machine itself is put back by `Actor`.
+/// The closure's response; `Actor` puts the machine itself back.
 pub(crate) type Reply<C> = Response<(), Seed<C>>;
 
-/// A trait of its own, since an object is of one trait only, and of those that this one asks for.
+/// A trait object has only one non-auto trait, so this trait combines the ones needed.
 trait Handler<C>: FnMut(Call<C>, &mut Scope<'_, C>) -> Reply<C> + MaybeSend {}
 
 impl<C, H> Handler<C> for H where H: FnMut(Call<C>, &mut Scope<'_, C>) -> Reply<C> + MaybeSend {}
@@ -46,7 +47,7 @@ trait Make<C>: FnOnce(&mut Scope<'_, C>) -> Response<Actor<C>> + MaybeSend {}
 
 impl<C, M> Make<C> for M where M: FnOnce(&mut Scope<'_, C>) -> Response<Actor<C>> + MaybeSend {}
 
-/// A name, to tell it from others, and what `create` is to do.
+/// A name that identifies the seed, and the closure that `create` runs.
 pub(crate) struct Seed<C> {
     pub(crate) name: &'static str,
     make: Box<dyn Make<C>>,
@@ -72,7 +73,7 @@ impl<C> Seed<C> {
     }
 }
 
-/// A machine that does what the closure says.
+/// A machine whose handlers are this closure.
 pub(crate) fn actor<C>(
     handler: impl FnMut(Call<C>, &mut Scope<'_, C>) -> Reply<C> + MaybeSend + 'static,
 ) -> Actor<C> {

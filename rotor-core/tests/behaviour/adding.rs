@@ -1,4 +1,4 @@
-//! Machines that are added to a loop while it runs, by other threads.
+//! Machines that other threads add to a running loop.
 
 use std::error::Error;
 use std::net::{SocketAddr, TcpStream};
@@ -22,7 +22,7 @@ fn empty(manual: &Manual, config: Config) -> Instance {
     manual.creator(&config.exit(ExitPolicy::OnRequest)).instantiate(Log::new())
 }
 
-/// What makes a machine that records its calls.
+/// A closure that makes a machine that records its calls.
 fn recording_machine(
     name: &'static str,
 ) -> impl FnOnce(&mut Scope<'_, Log>) -> Response<Actor<Log>> + Send {
@@ -120,7 +120,7 @@ fn the_closure_is_returned_when_there_is_no_room() {
     let error = second.wait().expect_err("no slot is free");
     assert!(matches!(error, AddError::NoSlot(_)) && error.to_string().contains("machines_max"));
 
-    // The same closure, for another loop.
+    // The same closure works in another loop.
     let make = error.into_closure().expect("it was not called");
     let mut other = empty(&manual, Config::new());
     let adding = other.broadcast().add_machine_with(make).expect("there is room");

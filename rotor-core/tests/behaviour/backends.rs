@@ -1,5 +1,4 @@
-//! The seam to what a loop waits with: foreign sources, two loops beside each other, a second
-//! backend.
+//! The interface to backends: foreign sources, two loops side by side, a second backend.
 
 mod capacity;
 mod embedding;
@@ -26,7 +25,7 @@ use crate::manual::{Manual, Socket, settle};
 
 const LOCAL: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 
-/// What `ask` answers, asked with the scope of a loop on the manual backend.
+/// The result of `ask`, called with the scope of a loop on the manual backend.
 fn on_manual<T>(ask: impl FnOnce(&mut EarlyScope<'_>) -> T) -> T {
     let mut answer = None;
     let made = Manual::new().creator::<Actor<()>>(&Config::new()).add_machine_with(|scope| {
@@ -239,7 +238,7 @@ fn a_wrapped_mio_source_reports_events_until_it_is_deregistered() {
     assert_eq!(instance.context(), b"hello");
 }
 
-/// Records when it is dropped: a backend, and what machines hold.
+/// Records when it is dropped. Wraps a backend, or is held by machines.
 struct DropRecorder<T> {
     inner: T,
     name: &'static str,
@@ -268,7 +267,7 @@ impl Backend for DropRecorder<Mio> {
     }
 }
 
-/// Its sockets deregister with it as they are dropped.
+/// The backend's sockets deregister from it when they are dropped.
 #[test]
 fn a_backend_is_dropped_after_the_machines_of_its_loop() {
     struct Holder(#[expect(dead_code, reason = "it is to be dropped")] DropRecorder<()>);

@@ -1,4 +1,5 @@
-//! What runs between handlers: posted closures, repeated ones, and scans with their verdicts.
+//! Code that runs between handlers: posted closures, repeated closures, and scans with their
+//! verdicts.
 
 use std::time::Duration;
 
@@ -147,7 +148,8 @@ fn a_loop_without_machines_ends_despite_a_repeated_closure() {
     assert_eq!(instance.context().len(), 2);
 }
 
-/// Scans from `cursor` with one verdict for all; answers the tokens seen and where to go on.
+/// Scans from `cursor` with the same verdict for all machines; returns the tokens seen and the
+/// cursor to continue from.
 fn scan(instance: &mut Instance, cursor: Cursor, verdict: Verdict) -> (Vec<Token>, Option<Cursor>) {
     let mut seen = Vec::new();
     let next = instance.machines().scan(cursor, |token, machine| {
@@ -260,7 +262,7 @@ fn a_verdict_on_a_machine_with_a_pending_spawn_is_applied_afterwards() {
         });
         let token = made.expect("there is room");
         manual.feed(token, EventSet::READABLE);
-        // The second spawn waits for the next turn; the verdict comes between the two.
+        // The second spawn waits for the next turn; the verdict is applied between the two spawns.
         instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         let _ = instance
             .machines()

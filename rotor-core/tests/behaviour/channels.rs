@@ -1,4 +1,4 @@
-//! Values to a machine: one by a port, many by a mailbox.
+//! Values sent to a machine: one through a port, many through a mailbox.
 
 use std::thread;
 
@@ -10,12 +10,12 @@ use rotor_core::{
 use crate::actor::{Actor, Call, actor, idle};
 use crate::manual::{Manual, settle};
 
-/// What the machine was told.
+/// What the machine observed.
 #[derive(Default)]
 struct World {
     wakeups: u32,
     observed: Vec<String>,
-    /// The future, when the machine is to drop it.
+    /// The future, if the machine is to drop it.
     future: Option<Future<u32>>,
     mailbox: Option<Mailbox<u32>>,
 }
@@ -26,7 +26,7 @@ fn config() -> Config {
     Config::new().exit(ExitPolicy::OnRequest)
 }
 
-/// A machine that waits for a value, and ends at an event.
+/// A machine that waits for a value, and ends on an event.
 fn loop_awaiting_value(manual: &Manual) -> (Instance, Port<u32>, Token) {
     let (mut port, mut token) = (None, None);
     let mut kept = None;
@@ -203,7 +203,7 @@ fn cancelling_wakes_the_notifier_registered_for_it() {
     assert!(port.is_cancelled());
 }
 
-/// A machine with a mailbox, which receives `budget` messages at each wake-up.
+/// A machine with a mailbox; at each wake-up it receives all pending messages.
 fn loop_with_mailbox(manual: &Manual, bound: usize) -> (Instance, Sender<u32>, Token) {
     let mut kept = None;
     let mut instance = manual.start(&config(), World::default(), |scope| {

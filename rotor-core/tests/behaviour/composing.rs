@@ -1,4 +1,5 @@
-//! `Compose2`, `rotor_compose!` and `BoxMachine` forward every event, and defaults change nothing.
+//! `Compose2`, `rotor_compose!` and `BoxMachine` forward every event, and default methods change
+//! nothing.
 
 mod counting;
 
@@ -18,8 +19,8 @@ use crate::manual::{Manual, settle};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Takes a machine through every call; answers what it recorded, and the loop's next deadline after
-/// each call.
+/// Takes a machine through every call; returns what it recorded, with the loop's next deadline
+/// after each call.
 fn drive<M: Machine<Context = Log> + 'static>(seed: impl Fn(Make) -> M::Seed) -> Vec<String> {
     let manual = Manual::new();
     let started = manual.now();
@@ -37,7 +38,8 @@ fn drive<M: Machine<Context = Log> + 'static>(seed: impl Fn(Make) -> M::Seed) ->
         instance.context_mut().record(format!("next {next:?}"));
     };
     step(&mut instance);
-    // It is not made; then it is; then there is no room for another, and the seed comes back.
+    // The first spawn makes no machine and the second makes one. The third finds no free slot, and
+    // its seed comes back.
     for events in [EventSet::WRITABLE, EventSet::READABLE, EventSet::READABLE] {
         manual.feed(token, events);
         step(&mut instance);
@@ -61,9 +63,9 @@ fn drive<M: Machine<Context = Log> + 'static>(seed: impl Fn(Make) -> M::Seed) ->
 }
 
 rotor_compose! {
-    /// Two kinds of counting machines, and a third.
+    /// Two types of counting machines, a box, and two more types.
     pub(crate) enum Three / ThreeSeed <Log> {
-        /// Parts may have docs.
+        /// Parts may have doc comments.
         First(CallCounter<1>),
         Second(CallCounter<2>),
         Boxed(BoxMachine<Log>),
@@ -79,18 +81,18 @@ rotor_compose! {
 }
 
 rotor_compose! {
-    /// Without a name for its seeds.
+    /// A composed machine without a name for its seed type.
     pub(crate) enum Seedless <Log> {
         First(CallCounter<1>),
         Second(CallCounter<2>),
     }
 }
 
-/// The names of its seeds, for those who know them all the same.
+/// Names the seed type of `Seedless` through the associated type.
 type SeedlessSeed = <Seedless as Machine>::Seed;
 
 rotor_compose! {
-    /// The context is known, another type is not; bounds in both places.
+    /// The context is a concrete type and another type is generic; there are bounds in both places.
     pub(crate) enum Either<M: Machine<Context = Log>, N> / EitherSeed <Log> where [N: Machine<Context = Log>] {
         One(M),
         Other(N),
@@ -110,8 +112,8 @@ fn in_place_calls_behave_the_same_through_every_wrapper() {
     let in_place = drive::<InPlaceCounter>(|make| make);
     let notes: Vec<&str> =
         in_place.iter().map(String::as_str).filter(|note| note.ends_with("in place")).collect();
-    // Three of readiness; the wake-up, and readiness as it answered `again`; the drain, the
-    // deadline; the wish for room, of both machines; the last edge.
+    // Three readiness events; the wake-up, then readiness again since the response was `again`; the
+    // drain and the deadline; the request for room, to both machines; the last edge.
     let (yes, no) = ("in place", "not in place");
     assert_eq!(notes, [yes, yes, yes, no, yes, yes, yes, yes, yes, yes]);
     let mut same = in_place.clone();
@@ -209,7 +211,7 @@ fn a_boxed_seed_downcasts_only_to_its_own_machine_type() {
     assert_eq!(seed.downcast::<CallCounter<1>>().ok(), Some(Make::Machine));
 }
 
-/// A machine with a deadline and no methods but those it must have.
+/// A machine with a deadline and only the required methods.
 struct PlainMachine;
 
 impl Machine for PlainMachine {
@@ -270,7 +272,7 @@ fn a_machine_is_named_by_its_type_unless_it_overrides_the_name() {
     assert_eq!(both.type_name(), type_name::<PlainMachine>());
 }
 
-/// Panics in its handler, or fails.
+/// Panics in its handler, or returns an error.
 struct FailingMachine {
     panics: bool,
 }
@@ -285,7 +287,7 @@ impl Machine for FailingMachine {
     }
 }
 
-/// The composed machine is with its handler by then, and the box is empty.
+/// At that point the handler owns the composed machine, and the box is empty.
 #[test]
 fn a_part_that_fails_is_reported_by_its_own_name_even_inside_a_box() {
     let (report, reported) = mpsc::channel();

@@ -1,5 +1,4 @@
-//! Permits, locks, barriers and bells: one line, first come, first served, and whoever goes leaves
-//! it.
+//! Permits, locks, barriers and bells: one FIFO queue, which a machine leaves when it ends.
 
 mod senders;
 
@@ -14,7 +13,7 @@ use rotor_core::{
 use crate::actor::{Actor, Call, actor};
 use crate::manual::{Manual, settle};
 
-/// Who was woken, in order.
+/// The machines that were woken, in order.
 #[derive(Default)]
 struct World {
     woken: Vec<Token>,
@@ -33,7 +32,7 @@ impl TestLoop {
         TestLoop { manual, instance }
     }
 
-    /// Has a new machine ask for something; an event ends it.
+    /// Makes a machine that asks for something; an event ends it.
     fn ask<V>(&mut self, ask: impl FnOnce(&Scope<'_, World>) -> V) -> (Token, V) {
         let mut asked = None;
         let made = self.instance.add_machine_with(|scope| {

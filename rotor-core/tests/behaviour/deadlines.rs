@@ -1,5 +1,5 @@
-//! Deadlines: never early, in order to the tick, and what becomes of one that had passed when it
-//! was set.
+//! Deadlines: never early, in order to the tick; and deadlines that have already passed when they
+//! are set.
 
 mod slow_turns;
 
@@ -19,7 +19,7 @@ fn tick_of(time: Time) -> u64 {
     time.as_nanos().div_ceil(TICK.as_nanos() as u64)
 }
 
-/// A loop that was set up, and then embedded, by somebody who takes ten seconds for each step.
+/// A loop that was set up and is then embedded by a program that takes ten seconds for each step.
 #[test]
 fn deadlines_set_between_turns_count_from_the_current_time() {
     const BUSY: Duration = Duration::from_secs(10);
@@ -59,13 +59,14 @@ fn deadlines_set_between_turns_count_from_the_current_time() {
 
 struct World {
     random: fastrand::Rng,
-    /// What each machine waits for.
+    /// The deadline that each machine waits for.
     model: BTreeMap<usize, Time>,
     fired: u32,
     last_tick: u64,
 }
 
-/// 10⁵ deadlines of machines that set new ones, earlier and later ones and none, against a map.
+/// 10⁵ deadlines, checked against a map. The machines set new deadlines, earlier and later ones, or
+/// none.
 #[test]
 fn deadlines_fire_in_tick_order_and_never_early() {
     const MACHINES: usize = 1_000;
@@ -90,7 +91,7 @@ fn deadlines_fire_in_tick_order_and_never_early() {
         for _ in 0..random.usize(0..40) {
             manual.feed(tokens[random.usize(0..MACHINES)], EventSet::READABLE);
         }
-        // The clock stops anywhere, not only at ticks.
+        // The clock stops at arbitrary times, not only at ticks.
         manual.advance(Duration::from_nanos(random.u64(0..5_000_000)));
         instance.context_mut().last_tick = 0;
         instance.turn(Some(Duration::ZERO)).expect("polling never fails");
@@ -116,7 +117,7 @@ fn on_call(index: usize, call: &Call<World>, scope: &mut Scope<'_, World>) -> Re
         scope.fired += 1;
     }
     let kind = scope.random.u8(0..10);
-    // At least one nanosecond ahead: what has passed is another rule.
+    // At least one nanosecond ahead: deadlines that have passed follow another rule.
     let ahead = match kind {
         0 => scope.random.u64(1..1_000_000),
         1 => scope.random.u64(1..100_000_000),
@@ -140,7 +141,7 @@ type Log = Vec<(&'static str, u32)>;
 
 type Instance = LoopInstance<Actor<Log>, Manual>;
 
-/// Adds a machine that records its calls under a name, and answers events and deadlines with
+/// Adds a machine that records its calls under a name, and responds to events and deadlines with
 /// `answer`.
 fn add(
     instance: &mut Instance,

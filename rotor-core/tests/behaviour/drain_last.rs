@@ -1,4 +1,4 @@
-//! Machines that others need: they wait for these in a drain.
+//! Machines that others depend on: in a drain they wait for those others.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn service(name: &'static str) -> Actor<Log> {
     })
 }
 
-/// Ends so long after it was told.
+/// Ends `takes` after it was notified of the drain.
 fn client(name: &'static str, takes: Duration) -> Actor<Log> {
     actor(move |call, scope: &mut Scope<'_, Log>| match call {
         Call::Draining(_) => Response::ok(()).deadline(scope.now() + takes),
@@ -53,7 +53,7 @@ fn drain(manual: &Manual, instance: &mut Instance) -> (Exit, Duration) {
     (instance.run().expect("it can wait"), manual.now() - started)
 }
 
-/// The turn in which the last other one panicked was cut short, before any machine was told.
+/// The panic of the last other machine cut the turn short before any machine was notified.
 #[test]
 fn machines_that_drain_last_are_notified_after_a_panic_stopped_the_loop() {
     let manual = Manual::new();
@@ -147,7 +147,7 @@ fn the_last_notification_of_a_drain_is_given_once() {
     assert_eq!(*instance.context(), ["false true", "x ends", "true false"]);
 }
 
-/// As a pool does that makes a connection for a request that came during the drain.
+/// A connection pool does this when a request during the drain needs a new connection.
 #[test]
 fn a_machine_that_spawns_in_its_last_call_is_notified_again_afterwards() {
     let manual = Manual::new();
@@ -174,7 +174,7 @@ fn a_machine_that_spawns_in_its_last_call_is_notified_again_afterwards() {
     assert_eq!(*instance.context(), ["x ends", "made ends", "ends"]);
 }
 
-/// As a pool does whose new connection fails at once.
+/// A connection pool whose new connection fails immediately does this.
 #[test]
 fn a_spawn_that_ends_within_the_turn_leads_to_another_notification() {
     let manual = Manual::new();
@@ -218,7 +218,7 @@ fn an_ended_machine_no_longer_counts_as_waiting() {
     assert_eq!(*instance.context(), ["waits: true", "a waits", "x ends", "a ends"]);
 }
 
-/// The slot of one that waited is another machine's in the next drain.
+/// In the next drain, another machine occupies the slot of the machine that waited.
 #[test]
 fn waiting_for_others_in_one_drain_does_not_carry_over_to_the_next() {
     let manual = Manual::new();

@@ -1,4 +1,4 @@
-//! How loops end: by themselves, or stopped; `draining` has those that are drained.
+//! How loops end: by themselves, or stopped. Drained loops are in `draining`.
 
 mod draining;
 
@@ -116,7 +116,7 @@ fn a_stop_from_a_handle_ends_the_loop_even_before_it_runs() {
 
 #[test]
 fn machines_are_dropped_before_the_context() {
-    /// Drops in order: the machine sees that the context is still there.
+    /// The machine, which is dropped first, sees that the context is still alive.
     struct Context(Arc<AtomicBool>);
     impl Drop for Context {
         fn drop(&mut self) {

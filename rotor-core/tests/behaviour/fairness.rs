@@ -35,7 +35,7 @@ fn greedy(instance: &mut Instance) -> Vec<Token> {
         add(instance, "spawns", |_, _| {
             Response::spawn((), Seed::new("child", |_| Response::done()))
         }),
-        // Its children live for an event.
+        // Each of its children lives until its first event.
         add(instance, "spawns living", |_, _| {
             Response::spawn(
                 (),
@@ -117,8 +117,8 @@ fn machines_that_wake_each_other_forever_are_limited_by_the_budget() {
     }
 }
 
-/// Each wakes itself in `create`, and makes the next one when it hears of that: all in one turn, up
-/// to the budget.
+/// Each machine wakes itself in `create`, and spawns the next one when it gets that wake-up: all in
+/// one turn, up to the budget.
 #[test]
 fn an_endless_chain_of_spawns_and_wakeups_is_limited_by_the_budget() {
     fn link(scope: &mut Scope<'_, Counts>) -> Response<Actor<Counts>> {
@@ -193,8 +193,8 @@ fn an_again_call_comes_after_the_events_of_the_next_turn() {
     assert_eq!(*instance.context(), ["a", "b", "b", "a", "b", "a"]);
 }
 
-/// Runs a loop whose one machine answers each of so many calls in this way; says how often the
-/// backend was looked at.
+/// Runs a loop whose only machine answers this many calls with `answer`; returns how often the
+/// backend was polled.
 fn count_polls(
     manual: &Manual,
     calls: u32,

@@ -1,11 +1,12 @@
-//! Machines of libraries, generic over the context: composed, and added with what they come with.
+//! Library machines that are generic over the context: composed, and added together with what they
+//! need.
 
 use rotor_core::{Config, EventSet, Infallible, Machine, Response, Scope};
 
 use crate::composing::{CallRecorder, Log};
 use crate::manual::{Manual, settle};
 
-/// A library's machine: generic over the context, of which it asks something.
+/// A library's machine: generic over the context, which must implement a trait.
 pub(crate) struct Library<C>(std::marker::PhantomData<C>);
 
 impl<C: CallRecorder> Machine for Library<C> {
@@ -18,7 +19,7 @@ impl<C: CallRecorder> Machine for Library<C> {
     }
 }
 
-/// Another, that asks for something else.
+/// Another library's machine, which requires a different trait.
 pub(crate) struct Numbers<C>(std::marker::PhantomData<C>);
 
 pub(crate) trait HasNumber {
@@ -48,7 +49,7 @@ impl<C: HasNumber + CallRecorder> Machine for Numbers<C> {
 
 mod inner {
     rotor_core::rotor_compose! {
-        /// Generic over the context, and seen outside of its module.
+        /// Generic over the context, and visible outside its module.
         pub(super) enum Generic / GenericSeed <C> where [C: super::CallRecorder + super::HasNumber] {
             Library(super::Library<C>),
             Numbers(super::Numbers<C>),
@@ -73,7 +74,8 @@ fn a_composed_machine_may_have_a_generic_context() {
 
 mod seedless_inner {
     rotor_core::rotor_compose! {
-        /// Generic over the context, without a name for its seeds, and seen outside of its module.
+        /// Generic over the context, without a name for its seed type, and visible outside its
+        /// module.
         pub(super) enum Generic <C> where [C: super::CallRecorder + super::HasNumber] {
             Library(super::Library<C>),
             Numbers(super::Numbers<C>),

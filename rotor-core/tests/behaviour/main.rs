@@ -1,8 +1,8 @@
-//! What the core promises, shown through its public interface: one module for each theme.
+//! The core's guarantees, tested through its public interface: one module per topic.
 //!
-//! `actor` is the machine of nearly all tests, whose handlers are a closure; `manual` is a second
-//! backend, whose clock and readiness the test turns by hand, so that most of them run in no time
-//! and in one order only.
+//! Nearly all tests use the machine in `actor`, whose handlers are a closure. `manual` is a second
+//! backend, whose clock and readiness the test controls, so most tests run in no time and in a
+//! deterministic order.
 #![expect(
     clippy::disallowed_methods,
     reason = "tests play the outside world: its threads and its sockets"

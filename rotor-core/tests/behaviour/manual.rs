@@ -1,7 +1,7 @@
-//! A second backend: its clock stands still and nothing is ready, until the test says so.
+//! A second backend: its clock stands still and nothing is ready until the test says so.
 //!
-//! A wait with nothing ready goes to its deadline at once; a wait without one is an error,
-//! "asleep", for then nothing would ever happen.
+//! A wait with nothing ready advances the clock to the wait's deadline immediately. A wait without
+//! a deadline is an error, "asleep", since nothing could ever happen.
 
 use std::io;
 use std::sync::atomic::AtomicUsize;
@@ -17,7 +17,7 @@ use rotor_core::{
 
 use crate::loops::Tested;
 
-/// The world around a loop, as the test holds it; also what the loop's sockets find.
+/// The environment of a loop, as controlled by the test; the loop's sockets use it too.
 #[derive(Clone, Default)]
 pub(crate) struct Manual {
     state: Arc<State>,
@@ -26,31 +26,31 @@ pub(crate) struct Manual {
 #[derive(Default)]
 struct State {
     now: LockedCell<u64>,
-    /// How far the clock goes on by itself at each reading, in nanoseconds.
+    /// How far each reading advances the clock, in nanoseconds.
     step: LockedCell<u64>,
     readings: LockedCell<u64>,
     /// How many more readings of the clock panic.
     broken_readings: LockedCell<u32>,
     ready: LockedCell<Vec<(Token, EventSet)>>,
     duplicates_jobs: LockedCell<bool>,
-    /// Jobs that were given away.
+    /// Jobs that were accepted and have not run.
     jobs: LockedCell<Vec<OffloadJob>>,
-    /// The most events that one wait reports, if that is limited.
+    /// The maximum number of events that one wait reports, if that is limited.
     events_max: LockedCell<Option<usize>>,
     waits: LockedCell<Vec<Option<Time>>>,
     registered: LockedCell<Vec<(Token, Interest)>>,
     reversed: LockedCell<bool>,
-    /// What loops are given for random bytes, over and over; nothing: an error.
+    /// The byte that fills all random bytes given to loops; `None` is an error.
     entropy: LockedCell<Option<u8>>,
     entropy_requests: LockedCell<usize>,
     wakes: Arc<AtomicUsize>,
-    /// The next wait panics, and each after it.
+    /// The next wait panics, and so does each one after it.
     is_broken: LockedCell<bool>,
-    /// Waits since then.
+    /// Number of waits since then.
     broken_waits: LockedCell<u32>,
 }
 
-/// What the test and the loop's thread both change.
+/// State that the test and the loop's thread both change.
 #[derive(Default)]
 struct LockedCell<T>(Mutex<T>);
 
@@ -86,7 +86,7 @@ impl Manual {
         manual
     }
 
-    /// A loop on this backend, with the machine that `make` makes.
+    /// A loop on this backend, with the machine that `make` returns.
     pub(crate) fn start<M: Tested>(
         &self,
         config: &Config,
@@ -110,18 +110,18 @@ impl Manual {
         self.state.now.set((self.now() + time).as_nanos());
     }
 
-    /// From now on each reading of the clock finds it later by this much.
+    /// From now on each reading of the clock advances it by this much.
     pub(crate) fn advance_at_each_reading(&self, step: Duration) {
         self.state.step.set(step.as_nanos() as u64);
     }
 
-    /// Has the next reading of the clock panic, and none after it.
+    /// Makes the next reading of the clock panic, but none after it.
     pub(crate) fn break_clock(&self) {
         self.state.broken_readings.set(1);
     }
 
-    /// From now on each reading of the clock panics; but for a loop that reads it again and again,
-    /// which would have no end.
+    /// From now on each reading of the clock panics. After 100 panics it works again, since a loop
+    /// that reads it again and again would never end.
     pub(crate) fn break_clock_permanently(&self) {
         self.state.broken_readings.set(100);
     }
@@ -135,29 +135,29 @@ impl Manual {
         self.state.ready.lock().push((token, events));
     }
 
-    /// From now on jobs are taken, and each is made twice.
+    /// From now on jobs are accepted, and each is made twice.
     pub(crate) fn duplicate_jobs(&self) {
         self.state.duplicates_jobs.set(true);
     }
 
-    /// Runs the jobs that were given away.
+    /// Runs the jobs that were accepted.
     pub(crate) fn run_jobs(&self) {
         for job in self.state.jobs.take() {
             job.run(&JobStart::after(Duration::ZERO));
         }
     }
 
-    /// From now on a wait reports no more than so many events, the first ones.
+    /// From now on a wait reports at most `most` events, the first ones.
     pub(crate) fn limit_events(&self, most: usize) {
         self.state.events_max.set(Some(most));
     }
 
-    /// Fires the deadlines of one tick in the reverse order.
+    /// Fires the deadlines of one tick in reverse order.
     pub(crate) fn reverse_ticks(&self) {
         self.state.reversed.set(true);
     }
 
-    /// Until when the loop wanted to wait, each time since this was last asked.
+    /// The deadlines of all waits since the last call of this function.
     pub(crate) fn take_waits(&self) -> Vec<Option<Time>> {
         self.state.waits.take()
     }
@@ -166,7 +166,7 @@ impl Manual {
         self.state.registered.lock().clone()
     }
 
-    /// Gives the loops that are made from now on these random bytes, or an error.
+    /// Fills the random bytes of loops made from now on with this byte, or makes them an error.
     pub(crate) fn set_entropy(&self, byte: Option<u8>) {
         self.state.entropy.set(byte);
     }
@@ -201,7 +201,7 @@ impl Backend for Manual {
     fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
         if self.state.is_broken.get() {
             self.state.broken_waits.set(self.state.broken_waits.get() + 1);
-            // Else a loop that waits again and again would have no end.
+            // Otherwise a loop that waits again and again would never end.
             if self.state.broken_waits.get() > 100 {
                 return Err(io::Error::other("still broken"));
             }
@@ -251,7 +251,7 @@ impl BackendHandle for Manual {
         Manual::now(self)
     }
 
-    /// Makes each job twice, which no backend is to do, and keeps the first; or refuses.
+    /// Makes each job twice, which no backend may do, and keeps the first; or refuses.
     fn offload(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
         if !self.state.duplicates_jobs.get() {
             return false;
@@ -282,7 +282,7 @@ impl Wake for Waker {
     }
 }
 
-/// A socket of this backend; it only remembers that it was registered.
+/// A socket of this backend; it only records its registration.
 #[derive(Debug)]
 pub(crate) struct Socket;
 
@@ -304,8 +304,8 @@ impl Source for Socket {
     }
 }
 
-/// Takes turns, without waiting, until there is nothing to do at once. The loop's books are checked
-/// after each.
+/// Runs turns, without waiting, until there is nothing left to do immediately. Checks the loop's
+/// invariants after each turn.
 pub(crate) fn settle<M: Machine>(instance: &mut LoopInstance<M, Manual>) {
     for _ in 0..10_000 {
         let ended = instance.turn(Some(Duration::ZERO)).expect("polling never fails");

@@ -1,4 +1,4 @@
-//! A panic costs one machine: the loop, its slab and the other machines go on.
+//! A panic costs one machine: the loop, its slab and the other machines continue.
 
 mod dropped;
 mod in_place;
@@ -58,7 +58,7 @@ fn empty(manual: &Manual, config: &Config) -> Instance {
     manual.creator(config).instantiate(Log::new())
 }
 
-/// A machine that comes to the call of that name by itself, and panics in it.
+/// A machine that gets the named call by its own doing, and panics in it.
 fn bomb(call: &'static str) -> Actor<Log> {
     actor(move |met, scope: &mut Scope<'_, Log>| {
         if met.name() == call {
@@ -118,7 +118,7 @@ fn a_panic_in_any_handler_ends_only_that_machine() {
         assert_eq!((stats.panicked, stats.failed, stats.ended), (1, 0, 0), "{call}");
         assert_eq!(*instance.context(), ["ready", "ready", "wakeup"], "{call}");
         assert_eq!(instance.machines().len(), if call == "spawned" { 3 } else { 2 });
-        // The slot is good for another machine, and the others still hear of events.
+        // The slot can be used by another machine, and the others still receive events.
         while instance.spawn(Seed::idle("more")).is_ok() {}
         assert_eq!(instance.machines().len(), 8);
         instance.context_mut().clear();
@@ -313,8 +313,8 @@ fn a_panicking_posted_or_repeated_closure_affects_only_itself() {
     assert_eq!((instance.machines().len(), instance.stats().read().panicked), (1, 0));
 }
 
-/// In the middle of a turn, where one that unwinds would be taken for a machine's, and the poll be
-/// made again forever.
+/// The backend panics in the middle of a turn. If the panic unwound there, it would be attributed
+/// to a machine, and the poll would be repeated forever.
 #[test]
 fn a_panicking_backend_ends_the_loop_with_an_error() {
     let manual = Manual::new();
@@ -336,7 +336,7 @@ fn a_panicking_backend_ends_the_loop_with_an_error() {
     assert!(error.to_string().contains("a broken backend"), "{error}");
 }
 
-/// The reading before the deadlines would be made again forever.
+/// The clock reading before the deadlines would be repeated forever.
 #[test]
 fn a_clock_that_always_panics_ends_the_loop_with_an_error() {
     let manual = Manual::new();

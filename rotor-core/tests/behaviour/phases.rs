@@ -9,7 +9,7 @@ use crate::manual::{Manual, settle};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What a machine was called with, in which phase, and until when it might wait.
+/// The call, the phase it was made in, and how long the machine might wait.
 type DrainCall = (&'static str, Phase, Option<Duration>);
 type Instance = LoopInstance<Actor<Vec<DrainCall>>, Manual>;
 
@@ -19,7 +19,7 @@ fn record_call(call: &Call<Vec<DrainCall>>, scope: &mut Scope<'_, Vec<DrainCall>
     scope.push(entry);
 }
 
-/// Records each call, and looks about each second.
+/// Records each call, and checks the phase about every second.
 fn observer() -> Actor<Vec<DrainCall>> {
     actor(|call, scope: &mut Scope<'_, Vec<DrainCall>>| {
         record_call(&call, scope);
@@ -79,7 +79,7 @@ fn a_loop_wakes_for_the_end_of_an_announcement() {
     assert_eq!(manual.now() - begun, SECOND * 8);
 }
 
-/// Of two drains that are asked for, the second after so long: when machines are told, and when
+/// Two requests to drain, the second one `after` the first: when machines are notified, and when
 /// the loop ends.
 struct TwoDrains {
     first: Drain,

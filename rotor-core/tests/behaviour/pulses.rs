@@ -1,4 +1,4 @@
-//! Whether loops still make turns, as others see it.
+//! Detecting from outside whether loops still run turns.
 
 use std::time::Duration;
 

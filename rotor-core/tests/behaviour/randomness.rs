@@ -1,4 +1,4 @@
-//! Where random numbers come from: those that may be guessed, and those that nobody can.
+//! Sources of random numbers: the predictable one, and the secure one.
 
 use std::io;
 
@@ -8,14 +8,14 @@ use rotor_core::{Config, Loop, Response};
 use crate::actor::{Actor, idle};
 use crate::manual::Manual;
 
-/// What a loop draws first of either kind, one after the other.
+/// The first numbers that a loop draws of each kind, in sequence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct RandomDraws {
     fast: [u64; 4],
     secure: [u64; 4],
 }
 
-/// What is drawn by a new loop on a backend that gives `entropy`.
+/// What a new loop draws on a backend whose entropy is `entropy`.
 fn draw(config: &Config, entropy: u8) -> RandomDraws {
     let manual = Manual::new();
     manual.set_entropy(Some(entropy));
@@ -31,7 +31,7 @@ fn draw(config: &Config, entropy: u8) -> RandomDraws {
     drawn.expect("the machine was made")
 }
 
-/// The same of a loop on the kernel.
+/// What a new loop on the system backend draws.
 fn draw_on_mio() -> RandomDraws {
     let mut drawn = None;
     let mut creator = Loop::<Actor<()>>::new(&Config::new()).expect("there are descriptors");
@@ -47,7 +47,7 @@ fn draw_on_mio() -> RandomDraws {
     drawn.expect("the machine was made")
 }
 
-/// SplitMix64 as everybody can write it down: the number after this one.
+/// SplitMix64, the published algorithm: the number that follows this one.
 fn successor(number: u64) -> u64 {
     const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
     let undo_shift = |z: u64, shift: u32| {
@@ -57,7 +57,7 @@ fn successor(number: u64) -> u64 {
         }
         undone
     };
-    // The inverses of the two odd factors modulo 2^64.
+    // The modular inverses of the two odd factors, modulo 2^64.
     let z = undo_shift(number, 31).wrapping_mul(0x3196_42B2_D24D_8EC3);
     let z = undo_shift(z, 27).wrapping_mul(0x96DE_1B17_3F11_9089);
     let mut z = undo_shift(z, 30).wrapping_add(STEP);
@@ -83,7 +83,7 @@ fn a_fast_number_reveals_the_next_and_a_secure_one_does_not() {
 #[test]
 fn random_numbers_do_not_depend_on_the_time_thread_or_other_seeds() {
     let drawn = [(); 2].map(|()| {
-        // Whatever else on this thread draws numbers, and starts them anew.
+        // Other code on this thread draws numbers too, and reseeds the generator.
         fastrand::seed(1);
         draw_on_mio()
     });
@@ -100,7 +100,7 @@ fn fast_numbers_follow_the_seed_and_secure_ones_the_backend_only() {
     assert_ne!(seeded(1, 1).fast, seeded(2, 1).fast);
     assert_eq!(seeded(1, 1).secure, seeded(2, 1).secure);
     assert_ne!(seeded(1, 1).secure, seeded(1, 2).secure);
-    // Without a seed both follow the backend.
+    // Without a seed both kinds depend on the backend's entropy.
     assert_eq!(draw(&Config::new(), 1), draw(&Config::new(), 1));
     assert_ne!(draw(&Config::new(), 1).fast, draw(&Config::new(), 2).fast);
 }
@@ -129,7 +129,7 @@ fn a_loop_cannot_be_created_without_random_bytes() {
 #[test]
 fn system_entropy_fills_every_byte() {
     let mut filled = [false; 64];
-    // A byte that was filled stays zero eight times in a row once in 2^64.
+    // A byte that is filled stays zero eight times in a row with a probability of 2^-64.
     for _ in 0..8 {
         let mut bytes = [0; 64];
         system_entropy(&mut bytes).expect("the system has a random source");

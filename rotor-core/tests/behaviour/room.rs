@@ -1,4 +1,5 @@
-//! Room: who finds no slot asks for it, and the machines that have been idle longest make it.
+//! Room: a machine that finds no free slot asks for room, and the machines that have been idle
+//! longest make it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -20,7 +21,8 @@ struct RoomLog {
     notes: Vec<String>,
 }
 
-/// Asks for room when an event comes, and spawns when there is a slot; or is what may leave room.
+/// `Asker` asks for room when an event comes, and may spawn when a slot is free. `Idler` may be
+/// asked to make room.
 enum TestMachine {
     Asker { name: &'static str, room: Room, spawns: bool },
     Idler { number: u32, idle: Option<Idle>, action: IdlerAction, asked: Arc<AtomicU32> },
@@ -33,9 +35,9 @@ enum IdlerAction {
     Fail,
     Stay,
     Panic,
-    /// It goes on, and stops the loop.
+    /// It stays, and stops the loop.
     Stop,
-    /// It panics when it is asked whether it is idle.
+    /// It panics in `idle`.
     PanicAsIdle,
 }
 
@@ -103,11 +105,11 @@ impl Machine for TestMachine {
     }
 }
 
-/// A loop on a clock that stands still, an hour after its beginning.
+/// A loop on a clock that stands still, one hour after its start.
 struct TestLoop {
     manual: Manual,
     instance: LoopInstance<TestMachine, Manual>,
-    /// How often machines were asked whether they are idle.
+    /// How often `idle` was called on machines.
     asked: Arc<AtomicU32>,
     idlers_added: u32,
 }
@@ -133,14 +135,14 @@ impl TestLoop {
         self.add(TestMachine::Asker { name, room, spawns: true })
     }
 
-    /// A machine that is idle since so many seconds ago, and what it does if it is asked to end.
-    /// They are numbered from 0 on.
+    /// Adds a machine that became idle this many seconds ago; `action` is what it does when it is
+    /// asked to make room. Idlers are numbered from 0.
     fn idler(&mut self, seconds: u32, action: IdlerAction) -> Token {
         let idle = Some(Idle::since(self.manual.now() - seconds * SECOND));
         self.idler_like(idle, action)
     }
 
-    /// As many that are alike, and end.
+    /// Adds `count` such machines, which end when asked.
     fn idlers(&mut self, count: u32, seconds: u32) {
         for _ in 0..count {
             self.idler(seconds, IdlerAction::End);
@@ -167,7 +169,7 @@ impl TestLoop {
         std::mem::take(&mut self.instance.context_mut().notes)
     }
 
-    /// Who was asked to make room.
+    /// The machines that were asked to make room.
     fn take_asked(&mut self) -> Vec<u32> {
         let asked = |note: String| note.strip_suffix(" was asked")?.parse().ok();
         self.take_notes().into_iter().filter_map(asked).collect()
@@ -218,7 +220,7 @@ fn busy_and_recently_busy_machines_stay_and_nobody_is_woken() {
     test_loop.ask(asker);
     assert!(test_loop.take_notes().is_empty());
     assert_eq!(test_loop.instance.next_deadline(), None, "the loop does not go on looking");
-    // Once it is old enough, for whoever asks then.
+    // Once it has been idle long enough, a new request ends it.
     test_loop.manual.advance(SECOND);
     test_loop.ask(asker);
     assert_eq!(
@@ -243,7 +245,7 @@ fn a_candidate_that_became_busy_is_not_asked_for_room() {
     assert_eq!(test_loop.take_asked(), [2]);
 }
 
-/// Its wake-up was spurious: nothing has happened to it.
+/// Its wake-up was spurious: it is as idle as before.
 #[test]
 fn a_spuriously_woken_machine_stays_the_oldest_for_the_next_request() {
     let mut test_loop = TestLoop::new(Config::new());
@@ -257,7 +259,7 @@ fn a_spuriously_woken_machine_stays_the_oldest_for_the_next_request() {
     });
     made.expect("there is room");
     let notifier = notifier.expect("the closure ran");
-    // It runs behind the wake-ups of its turn and before the search for room.
+    // The closure runs after the wake-ups of its turn and before the search for room.
     let post = move |_: rotor_core::Machines<'_, TestMachine>,
                      _: &mut rotor_core::GlobalScope<'_, RoomLog>| {
         assert!(notifier.wakeup());
@@ -270,7 +272,8 @@ fn a_spuriously_woken_machine_stays_the_oldest_for_the_next_request() {
     assert_eq!(test_loop.take_asked(), [7]);
 }
 
-/// As `Machine::make_room` promises; the others cost it nothing.
+/// As the documentation of `Machine::make_room` promises. This does not change what the others
+/// cost.
 #[test]
 fn an_idle_machine_that_stays_is_asked_again_by_the_next_request() {
     let mut test_loop = TestLoop::new(Config::new());
@@ -285,7 +288,7 @@ fn an_idle_machine_that_stays_is_asked_again_by_the_next_request() {
     assert_eq!((first.len(), second.len(), test_loop.made_room()), (2, 2, 2));
 }
 
-/// Who woke it was told that it would hear of that.
+/// `wakeup` returned true, so the machine must get that wake-up.
 #[test]
 fn a_machine_with_a_pending_wakeup_is_not_asked_for_room() {
     let mut test_loop = TestLoop::new(Config::new().wakeups_per_turn(1));
@@ -300,7 +303,7 @@ fn a_machine_with_a_pending_wakeup_is_not_asked_for_room() {
         };
         test_loop.instance.add_machine_with(make).expect("there is room");
     }
-    // One of the two is called in this turn; the other one's call is the next turn's.
+    // One of the two is called in this turn, the other in the next turn.
     assert!(notifiers[..2].iter().all(rotor_core::Notifier::wakeup));
     test_loop.ask(asker);
     test_loop.turn();
@@ -391,7 +394,7 @@ fn a_thousand_requests_for_room_cost_one_walk_over_the_slots() {
         settle(&mut test_loop.instance);
         assert_eq!(test_loop.made_room(), 10 * round);
     }
-    // Each that ended was looked at again before.
+    // Each machine that ended was asked a second time just before.
     assert_eq!(test_loop.asked(), 3_000 + 1_000);
     test_loop.ask(asker);
     test_loop.ask(asker);

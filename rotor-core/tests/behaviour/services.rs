@@ -1,4 +1,4 @@
-//! Request and reply between machines, and from plain threads.
+//! Requests and replies between machines, and from plain threads.
 
 use std::thread;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::manual::{Manual, settle};
 
 type TestCall = rotor_core::Call<u32, String>;
 
-/// The server's calls, and what the asker keeps.
+/// The server's calls, and what the asking machine keeps.
 #[derive(Default)]
 struct World {
     calls: Option<Calls<u32, String>>,
@@ -36,7 +36,7 @@ fn config() -> Config {
     Config::new().exit(ExitPolicy::OnRequest)
 }
 
-/// A server that holds what it is asked; an event ends it.
+/// A server that holds the requests it gets; an event ends it.
 fn pair(manual: &Manual, bound: usize) -> Pair {
     let (mut kept, mut server) = (None, None);
     let mut instance = manual.start(&config(), World::default(), |scope| {
@@ -88,7 +88,7 @@ fn record_answers(
 }
 
 impl Pair {
-    /// Makes a machine that asks, and records the answer.
+    /// Adds a machine that asks, and records the answer.
     fn ask(&mut self, request: u32) -> Result<(), SendError<u32>> {
         let service = self.service.clone();
         let mut answer = None;
@@ -258,7 +258,7 @@ fn a_call_is_cancelled_once_the_asking_machine_has_ended() {
     let gone = made.expect("there is room");
     settle(&mut pair.instance);
     assert!(!pair.world().held[0].is_cancelled());
-    // The future outlives its machine: nobody would take its value.
+    // The future outlives its machine, and nobody would take its value.
     let _ = pair
         .instance
         .machines()
@@ -392,8 +392,8 @@ fn a_plain_thread_can_wait_with_a_timeout_again_or_give_up() {
     let mut held = held.into_iter();
     let answer = held.next().expect("three were asked").answer("first".to_string());
     answer.expect("somebody waits");
-    // Whatever is there counts, however short the time; and it is there in time, however long that
-    // is.
+    // A value that is already there is returned even with a zero timeout. A very long timeout works
+    // too.
     assert_eq!(first.wait_timeout(Duration::ZERO).map_err(drop), Ok(Ok("first".to_string())));
     let call = held.next_back().expect("three were asked");
     thread::scope(|threads| {

@@ -1,4 +1,4 @@
-//! What things cost at rest, and what may cross threads.
+//! The size of types at rest, and which types may cross threads.
 
 use std::rc::Rc;
 

@@ -1,5 +1,5 @@
-//! Slots: a loop that has no room for them is not made. Waiting for a free one: in order, one for
-//! each, and handed on by who does not use it.
+//! Slots: a loop that cannot allocate them is not made. Machines wait for a free slot in FIFO
+//! order, one waiter per slot; a waiter that does not use its slot passes it on.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -19,8 +19,8 @@ fn config(machines: usize) -> Config {
     Config::new().exit(ExitPolicy::OnRequest).machines_max(machines)
 }
 
-/// A listener with connections waiting: it accepts as long as there is a free slot, else waits for
-/// one.
+/// A listener with connections in its backlog: it accepts while there is a free slot, otherwise it
+/// waits for one.
 fn listener(instance: &mut Instance, name: &'static str, mut backlog: u32) -> Token {
     let made = instance.add_machine_with(|_| {
         Response::ok(actor(move |call, scope: &mut Scope<'_, Log>| match call {
@@ -41,7 +41,7 @@ fn listener(instance: &mut Instance, name: &'static str, mut backlog: u32) -> To
     made.expect("there is room")
 }
 
-/// What a listener makes: it ends when its peer does.
+/// The seed of a connection: it ends on an event.
 fn connection(name: &'static str) -> Seed<Log> {
     Seed::new(name, |_| {
         Response::ok(actor(|call, _| match call {
@@ -97,8 +97,8 @@ fn a_free_slot_is_reserved_for_the_longest_waiting_machine() {
     settle(&mut instance);
     holder.wakeup();
     for round in 1..100 {
-        // The busy one has events, and asks, before and after the slot is free; with it in line the
-        // two take turns.
+        // The busy listener gets events, and asks, both before and after the slot is free; with it
+        // in the queue the two take turns.
         for _ in 0..3 {
             manual.feed(busy, EventSet::READABLE);
             instance.turn(Some(Duration::ZERO)).expect("polling never fails");
@@ -118,7 +118,7 @@ fn a_slot_reserved_for_a_waiter_is_refused_to_others() {
     let holder = holder(&mut instance);
     let rude = instance.add_machine_with(|_| {
         Response::ok(actor(|call, scope: &mut Scope<'_, Log>| match call {
-            // Without asking.
+            // It spawns without checking for a free slot.
             Call::Ready(_) => Response::spawn((), Seed::idle("rude")),
             Call::SpawnError(_) => {
                 scope.push("refused");
@@ -204,7 +204,7 @@ fn a_waiter_that_does_not_use_the_slot_passes_it_on() {
     assert_eq!(*instance.context(), ["declined", "a"]);
 }
 
-/// Asks for a slot when it is fed, and as often more as `asks` says when it is woken.
+/// Asks for a slot when an event comes, and again at each of its first `asks` wake-ups.
 fn waiter(instance: &mut Instance, mut asks: u32) -> Token {
     let made = instance.add_machine_with(|_| {
         Response::ok(actor(move |call, scope: &mut Scope<'_, Log>| {
@@ -232,7 +232,8 @@ fn asking_again_before_the_wakeup_for_a_granted_slot_changes_nothing() {
     manual.feed(token, EventSet::READABLE);
     settle(&mut instance);
     holder.wakeup();
-    // The slot is granted at the end of this turn; its wake-up comes behind the event of the next.
+    // The slot is granted at the end of this turn; its wake-up comes after the event of the next
+    // turn.
     instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     assert!(instance.context().is_empty());
     manual.feed(token, EventSet::READABLE);
@@ -294,7 +295,7 @@ fn waiters_are_served_first_come_first_served_over_many_rounds() {
     for _ in 0..12 {
         last.wakeup();
         settle(&mut instance);
-        // The connection that took the slot gives it back: it is the one that is not a listener.
+        // The connection that took the slot frees it. It is the newest machine.
         let newest = newest(&mut instance);
         let _ = instance.machines().scan(rotor_core::Cursor::START, |token, _| {
             if token == newest { rotor_core::Verdict::End } else { rotor_core::Verdict::Keep }
@@ -369,7 +370,7 @@ fn a_slot_is_free_only_after_the_last_wakeup_of_its_machine_is_done() {
     assert_eq!(*instance.context(), ["a"]);
 }
 
-/// A machine of which no address space holds many.
+/// A machine so large that no address space can hold many.
 struct HugeMachine {
     _state: [u8; 1 << 30],
 }

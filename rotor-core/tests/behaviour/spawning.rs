@@ -1,4 +1,4 @@
-//! Spawning: what the parent hears, what becomes of the seed, and how many in a row.
+//! Spawning: what the parent is told, what happens to the seed, and how many spawns in a row.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::manual::{Manual, settle};
 type Log = Vec<String>;
 type Instance = LoopInstance<Actor<Log>, Manual>;
 
-/// A loop with a parent that spawns `seed` at its first event, and records its calls.
+/// A loop with a parent that spawns `seed` on an event, and records its calls.
 fn parent(manual: &Manual, config: &Config, seed: fn() -> Seed<Log>) -> (Instance, Token) {
     parent_with(manual, config, move |call, scope| {
         scope.push(describe(&call));
@@ -79,7 +79,7 @@ fn a_machine_that_ends_in_create_is_reported_and_frees_its_slot() {
         (
             || {
                 Seed::new("child", |scope: &mut Scope<'_, Log>| {
-                    // Even with a wake-up of its own under way.
+                    // Even with its own wake-up pending.
                     scope.notifier().wakeup();
                     Response::done()
                 })
@@ -156,7 +156,7 @@ fn a_deadline_survives_a_spawn_until_its_result_is_answered() {
     }
 }
 
-/// A listener with a backlog: it spawns as long as there is something.
+/// A listener with a backlog: it spawns until the backlog is empty.
 fn parent_with_backlog(manual: &Manual, config: &Config, mut backlog: u32) -> (Instance, Token) {
     parent_with(manual, config, move |call, _| match call {
         Call::Ready(_) | Call::Spawned if backlog > 0 => {
@@ -229,7 +229,7 @@ fn events_for_a_machine_with_a_pending_spawn_come_after_its_result() {
     manual.feed(token, EventSet::READABLE);
     instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     assert_eq!(*instance.context(), ["{READABLE}", "spawned"]);
-    // It waits for its second spawn now.
+    // Its second spawn is pending now.
     manual.feed(token, EventSet::WRITABLE);
     manual.feed(token, EventSet::READ_CLOSED);
     notifier.wakeup();

@@ -1,4 +1,4 @@
-//! What the loop counts.
+//! The loop's counters.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ fn each_counter_counts_what_its_name_says() {
     assert_eq!(read.spawned, read.alive + read.ended + read.failed + read.panicked);
     drop(instance);
     let mut after = stats.read();
-    // Threads of the loop, where it has any, hear of its end by themselves.
+    // The loop's threads, if it has any, notice its end on their own.
     after.threads = read.threads;
     assert_eq!(after, read, "they can be read after the end");
 }

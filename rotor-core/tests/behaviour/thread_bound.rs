@@ -1,5 +1,5 @@
-//! Machines that stay on their thread, since they hold what cannot go to another one: those in
-//! boxes among them.
+//! Machines, including boxed ones, that are bound to their thread since they hold values that are
+//! not `Send`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,7 +14,8 @@ use crate::manual::{Manual, settle};
 
 #[test]
 fn a_closure_posted_by_another_thread_wakes_a_sleeping_loop() {
-    // Not `Send`: the machines hold an `Rc`, the broadcast goes to the other thread all the same.
+    // The machines are not `Send`, since they hold an `Rc`; the broadcast goes to the other thread
+    // nevertheless.
     let mut creator = Loop::new(&Config::new()).expect("there are descriptors");
     let made = creator.add_machine_with(|_| Response::ok(idle::<Rc<RefCell<u32>>>()));
     made.expect("there is room");

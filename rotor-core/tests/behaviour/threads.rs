@@ -15,7 +15,7 @@ use crate::actor::{Actor, Call, actor};
 
 type Instance = LoopInstance<Actor<DropNotice>>;
 
-/// A context that tells when it is dropped, with the loop that owns it.
+/// A context that reports its drop, with the number of the loop that owns it.
 struct DropNotice(mpsc::Sender<usize>, usize);
 
 impl Drop for DropNotice {
@@ -24,7 +24,7 @@ impl Drop for DropNotice {
     }
 }
 
-/// A loop with a machine that ends when it is drained, unless it is stubborn.
+/// A loop with a machine that ends on a drain, unless it is stubborn.
 fn make_loop(
     gone: mpsc::Sender<usize>,
     index: usize,
@@ -81,13 +81,14 @@ fn dropping_the_group_stops_its_loops() {
     assert_eq!(gone.iter().count(), 2, "both ended, and the last sender with them");
 }
 
-/// Whichever loop fails, and whether the others are made before or after it: all end.
+/// All loops end, whichever loop fails and whether the others are made before or after the failure.
 #[test]
 fn a_loop_that_cannot_be_made_stops_the_others() {
     for failing in 0..4 {
         for fails_first in [false, true] {
             let (sender, gone) = mpsc::channel();
-            // Made after the failure was reported, or before it: the barrier decides.
+            // The barrier decides whether the others are made after the failure was reported or
+            // before it.
             let barrier = Arc::new(Barrier::new(4));
             let made = LoopGroup::start(0..4, move |_: usize, index| {
                 if index == failing {
@@ -142,7 +143,7 @@ fn an_empty_group_ends_at_once() {
     assert!(nobody.join().is_empty());
 }
 
-/// Three loops, of which the second ends by a panic of its machine.
+/// Three loops; the second one ends because its machine panics.
 fn group_with_failing_loop() -> LoopGroup {
     let (sender, _) = mpsc::channel();
     let group = LoopGroup::start(0..3, move |_: usize, index| {
@@ -172,7 +173,7 @@ fn wait_for_one_reports_a_failed_loop_while_the_others_run_on() {
     let failed = group.wait_for_one().expect("one has failed");
     assert_eq!((failed.index, failed.is_failure()), (1, true));
     assert!(matches!(failed.exit, Ok(Exit::Panicked { .. })), "{failed:?}");
-    // They were not stopped, or they could not be drained.
+    // They are still running, otherwise they could not be drained.
     group.handle().drain(Duration::from_secs(60));
     let mut others = Vec::new();
     while let Some(ended) = group.wait_for_one() {
@@ -217,7 +218,7 @@ fn no_loop_runs_if_the_iterator_of_parts_panics() {
     let started = std::panic::catch_unwind(|| {
         let parts = (0..2).inspect(|part| assert_eq!(*part, 0, "as asked"));
         LoopGroup::start(parts, move |_, index| {
-            // Nobody would be there to stop it.
+            // If a loop ran, nothing could stop it.
             let _is_heard = sender.send(index);
             Ok(Loop::<Actor<()>>::new(&Config::new())?.instantiate(()))
         })

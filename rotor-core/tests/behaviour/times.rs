@@ -1,4 +1,4 @@
-//! What the loop says of its time, and of its machines to who looks at them.
+//! The loop's reports of its own time, and of its machines to code that scans them.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::manual::{Manual, settle};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A machine whose handlers take as long as they are late to be called.
+/// A machine whose handlers take `time`.
 fn slow(manual: &Manual, time: Duration) -> Response<Actor<()>> {
     let manual = manual.clone();
     Response::ok(actor(move |_, _: &mut Scope<'_, ()>| {
@@ -130,14 +130,14 @@ fn a_partial_scan_ends_at_a_break_or_when_the_budget_is_spent() {
     };
     let mut machines = instance.machines();
     let next = machines.scan_some(Cursor::START, 2, |_, token, _| meet(token, 9));
-    // One that breaks off spends no more than it has seen.
+    // A scan that stops early uses up only as much budget as it has seen machines.
     let next = machines.scan_some(next.expect("there are more"), 3, |_, token, _| meet(token, 3));
     let next = machines.scan_some(next.expect("there are more"), 3, |_, token, _| meet(token, 9));
     instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     let rest = next.expect("the budget of the turn is spent");
     let next = instance.machines().scan_some(rest, 2, |_, token, _| meet(token, 9));
     let rest = next.expect("five and two are seen");
-    // Nothing is behind the last, broken off or not.
+    // Nothing follows the last machine, whether the scan stopped there or not.
     let next = instance.machines().scan_some(rest, 3, |_, token, _| meet(token, 8));
     assert_eq!((next, met.len()), (None, 8));
     met.dedup();
@@ -176,7 +176,7 @@ fn the_token_of_a_future_machine_names_none() {
     let next = instance.add_machine_with(|_| Response::ok(idle())).expect("there is room");
     assert!(instance.machines().decide(next, Verdict::End));
     settle(&mut instance);
-    // The generations of one slot are evenly spaced.
+    // The generations of one slot are evenly spaced, so this is the slot's next token.
     let to_come = Token::from_usize(2 * next.into_usize() - ended.into_usize());
     for verdict in [Verdict::Expire, Verdict::Wake, Verdict::Drain, Verdict::End] {
         assert!(!instance.machines().decide(to_come, verdict), "{verdict:?}");

@@ -1,4 +1,4 @@
-//! What was meant for a machine that is gone never reaches a later one in the same slot.
+//! A call meant for a machine that is gone never reaches a later machine in the same slot.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn loop_with_one_machine(manual: &Manual) -> (Instance, Token, Notifier) {
     (instance, token, notifier)
 }
 
-/// Puts a machine into the slot that records its calls.
+/// Puts a machine that records its calls into the slot.
 fn add_recorder(instance: &mut Instance) -> Token {
     let made = instance.add_machine_with(|_| {
         Response::ok(actor(|call: Call<Log>, scope| {

@@ -1,5 +1,4 @@
-//! What async code is given: a notifier as a waker, and a port that says when nobody waits any
-//! more.
+//! What async code uses: a notifier as a waker, and a port that reports when nobody waits any more.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -16,7 +15,7 @@ use rotor_core::{
 use crate::actor::{Actor, Call, actor};
 use crate::manual::{Manual, settle};
 
-/// A loop of one machine that counts its wake-ups, and ends at an event; with its waker.
+/// A loop with one machine that counts its wake-ups and ends on an event; returned with its waker.
 fn loop_with_waker(manual: &Manual) -> (LoopInstance<Actor<u32>, Manual>, Waker) {
     let mut waker = None;
     let config = Config::new().exit(ExitPolicy::OnRequest).machines_max(1);
@@ -62,7 +61,7 @@ fn a_waker_that_outlives_its_machine_wakes_nobody() {
         settle(&mut instance);
     }
     assert_eq!((*instance.context(), instance.stats().read().alive), (3, 0));
-    // There is one slot: the next machine has it.
+    // There is one slot, so the next machine reuses it.
     *instance.context_mut() = 0;
     let added = instance.add_machine_with(|_| Response::ok(counter()));
     added.expect("there is room");
@@ -140,7 +139,7 @@ fn a_future_wakes_both_its_last_poller_and_its_machine() {
     }
 }
 
-/// Of a task that is over but for its waker, and owns the future.
+/// The waker of a finished task; it owns the future.
 struct FutureOwner(#[expect(dead_code, reason = "it is dropped")] Future<u8>);
 
 impl Wake for FutureOwner {

@@ -1,5 +1,5 @@
-//! Wake-ups: coalesced, never lost, no system call while the loop is awake; and the parts of a
-//! machine.
+//! Wake-ups: coalesced, never lost, and without a system call while the loop is awake; and the
+//! parts of a machine.
 
 mod by_threads;
 mod self_wakeups;
@@ -13,8 +13,8 @@ use crate::manual::{Manual, settle};
 
 type Log = Vec<Vec<u32>>;
 
-/// A machine that records which of its parts were woken, each time; with notifiers of the parts 0,
-/// 1, 2, 3.
+/// A machine that records at each wake-up which of its parts were woken; returned with notifiers
+/// for the parts 0, 1, 2, 3.
 fn recording_machine(
     manual: &Manual,
 ) -> (rotor_core::LoopInstance<Actor<Log>, Manual>, Vec<Notifier>) {
@@ -158,7 +158,7 @@ fn a_wakeup_while_handlers_run_needs_no_system_call() {
     });
     for round in 1..5 {
         manual.feed(made.as_ref().copied().expect("there is room"), EventSet::READABLE);
-        // It is ready to sleep when it waits, and there is an event.
+        // The loop may sleep in this wait, but there is an event.
         instance.turn(None).expect("there is an event");
         assert_eq!((instance.context().len(), manual.wakes()), (round, 0));
     }

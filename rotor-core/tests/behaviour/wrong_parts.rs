@@ -1,9 +1,8 @@
-//! What the compiler says of a composed machine with a part that cannot be one.
+//! Compiler errors for a composed machine with an unsuitable part.
 
 use std::process::Command;
 
-/// Has the compiler check a program that composes a wrong part; answers the lines that it complains
-/// about.
+/// Compiles a program that composes this part; returns the lines that the compiler reports.
 fn lines_reported(part: &str) -> Vec<u32> {
     let program = format!(
         "#![allow(dead_code)]
@@ -59,7 +58,7 @@ fn a_wrong_part_is_reported_at_the_part_and_not_in_every_method() {
     const LINE_OF_THE_PART: u32 = 17;
     const LINE_OF_THE_WHOLE: u32 = 14;
     assert_eq!(lines_reported("Good"), [0; 0], "the program is right but for the part");
-    // What is reported last is what stands above the prompt.
+    // The error that is reported last is the one directly above the prompt.
     assert_eq!(lines_reported("Other"), [LINE_OF_THE_WHOLE, LINE_OF_THE_PART], "another context");
     let whole = LINE_OF_THE_WHOLE;
     assert_eq!(lines_reported("String"), [whole, whole, LINE_OF_THE_PART], "no machine");

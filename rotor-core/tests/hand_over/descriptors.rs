@@ -1,4 +1,4 @@
-//! Where descriptors run out: each test has a process for itself.
+//! Running out of descriptors: each test runs in its own process.
 
 use std::fs;
 use std::io::Read;
@@ -14,7 +14,7 @@ use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
 use crate::rig::{ANY, Place, at, start, wait_until};
 
-/// Counts what the hand-over thread says of those that it could not accept.
+/// Counts the log messages of the hand-over thread about connections that it could not accept.
 struct Refusals(AtomicUsize);
 
 static REFUSALS: Refusals = Refusals(AtomicUsize::new(0));
@@ -33,10 +33,11 @@ impl log::Log for Refusals {
     fn flush(&self) {}
 }
 
-/// Tells the test program that it has the process for itself.
+/// Tells the test program that this process runs only one test.
 const OWN_PROCESS: &str = "ROTOR_TEST_HAND_OVER_ALONE";
 
-/// Returns whether this process is for this test alone; else runs the test in one.
+/// Returns whether this process runs only this test; otherwise runs the test in a process of its
+/// own.
 fn is_in_own_process(test: &str) -> bool {
     if std::env::var_os(OWN_PROCESS).is_some() {
         return true;
@@ -49,12 +50,12 @@ fn is_in_own_process(test: &str) -> bool {
     false
 }
 
-/// The same, for a process that is started with a socket (`LISTEN_FDS`).
+/// The same, for a process that inherits a socket (`LISTEN_FDS`).
 fn is_in_own_process_with(test: &str, socket: impl Into<OwnedFd>) -> bool {
     if std::env::var_os(OWN_PROCESS).is_some() {
         return true;
     }
-    // The shell moves it to the first descriptor after the standard ones.
+    // The shell duplicates it to the first descriptor after the standard ones.
     let mut command = std::process::Command::new("sh");
     command.args(["-c", "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" --exact \"$1\" 3<&0"]);
     command.arg(std::env::current_exe().expect("it has a path")).arg(test).env(OWN_PROCESS, "1");
@@ -64,7 +65,7 @@ fn is_in_own_process_with(test: &str, socket: impl Into<OwnedFd>) -> bool {
     false
 }
 
-/// All descriptors there are.
+/// Opens all available descriptors.
 fn take_descriptors() -> Vec<fs::File> {
     limit_descriptors();
     std::iter::from_fn(|| fs::File::open("/dev/null").ok()).collect()
@@ -77,7 +78,7 @@ fn limit_descriptors() {
 
 #[test]
 fn a_failed_request_for_listeners_can_be_repeated() {
-    // Others would miss the descriptors.
+    // Other tests in this process would run out of descriptors.
     if !is_in_own_process("descriptors::a_failed_request_for_listeners_can_be_repeated") {
         return;
     }
@@ -107,7 +108,7 @@ fn an_inherited_tcp_listener_can_be_requested_again_after_a_failure() {
     drop(taken);
     let again = hand_over.tcp("web", ANY, &options, 1).expect("it is there").flatten().next();
     let again = again.expect("there is one");
-    // One that was opened instead could be shared.
+    // A listener that was newly bound instead would have `SO_REUSEPORT`.
     assert!(!SockRef::from(&again).reuse_port().expect("it can be asked"));
 }
 
@@ -142,7 +143,7 @@ fn a_lack_of_descriptors_pauses_accepting_and_is_logged_once() {
     let taken = take_descriptors();
     asking.connect(&SockAddr::unix(place.path()).expect("it fits")).expect("it listens");
     wait_until("it is refused", || REFUSALS.0.load(SeqCst) > 0);
-    // As long as it takes to be refused some times more.
+    // Long enough to be refused several more times.
     (0..10_000).for_each(|_| yield_now());
     drop(taken);
     let mut greeting = [0; 8];

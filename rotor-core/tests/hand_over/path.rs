@@ -1,4 +1,4 @@
-//! The path: who has it, who takes it, and what else may lie there.
+//! The path: which process owns it, which one replaces it, and what else may exist there.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -22,7 +22,8 @@ fn the_socket_at_the_path_is_accessible_to_its_user_only() {
     first.end();
 }
 
-/// A successor by hand: it has the listeners, has said that it is ready, and was told to go on.
+/// A hand-written successor: it has the listeners, has reported that it is ready, and was told to
+/// go ahead.
 fn approved_successor(place: &Place) -> UnixStream {
     let mut peer = UnixStream::connect(place.path()).expect("it listens");
     let mut byte = [0];
@@ -41,7 +42,7 @@ fn a_successor_that_never_takes_the_path_is_ignored() {
     let (first, rejected_successors) = start_counting(&place, PATIENCE);
     for number in 1..=3 {
         drop(approved_successor(&place));
-        // Answered by the thread that is to have seen the end by then.
+        // This is answered by the same thread, which must have seen EOF by then.
         drop(at(&place).expect("it is answered"));
         assert_eq!(greeting(first.address), "1");
         wait_until("both are counted", || rejected_successors.count() == 2 * number);
@@ -102,7 +103,7 @@ fn an_abandoned_start_leaves_no_files_behind() {
     let place = Place::new();
     drop(at(&place).expect("nobody is there"));
     assert_eq!(fs::read_dir(&place.0).expect("it is there").count(), 0, "nothing is left");
-    // As a process leaves it that was killed.
+    // As a killed process leaves it.
     fs::write(place.0.join("hand-over.lock"), "").expect("there is room");
     let first = start(&place, 1, "1");
     assert_eq!(fs::read_dir(&place.0).expect("it is there").count(), 1, "only the socket");
@@ -158,7 +159,7 @@ fn a_missing_directory_is_reported_at_once() {
     let place = Place::new();
     let error = HandOver::at(place.0.join("no/hand-over")).expect_err("there is no directory");
     assert!(error.to_string().contains("cannot find its directory: No such file"), "{error}");
-    // As `main` prints it, and as who shows an error with its causes: once.
+    // The cause appears once: as `main` prints the error, and with its chain of causes.
     let shown = (format!("{error:?}"), with_causes(&error).to_string());
     assert_eq!(shown, (error.to_string(), error.to_string()));
 }

@@ -1,4 +1,4 @@
-//! What stands for processes: loops that greet whoever connects, at a path of the test's own.
+//! Stand-ins for processes: loops that greet each client, and a hand-over path for each test.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,17 +14,17 @@ use rotor_core::{
 };
 use rotor_test_kit::Directory;
 
-/// How long is waited for what comes at once on a machine that does nothing else.
+/// Timeout for anything that happens immediately on an idle computer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Says a word to each who connects.
+/// Sends a word to each client.
 pub(crate) struct Greeter {
-    /// None once it drains.
+    /// `None` once it drains.
     listener: Option<TcpListener>,
     word: &'static str,
 }
 
-/// The word of one that takes all its time to drain.
+/// The word of a greeter that uses up all of its time to drain.
 pub(crate) const SLOW: &str = "slow";
 
 impl Greeter {
@@ -51,7 +51,7 @@ impl Machine for Greeter {
     }
 }
 
-/// A directory of a test's own.
+/// A directory for one test.
 pub(crate) struct Place(pub(crate) Directory);
 
 impl Place {
@@ -64,7 +64,7 @@ impl Place {
     }
 }
 
-/// What stands for a process: its loops.
+/// Stands for a process: a group of loops.
 pub(crate) struct Process {
     pub(crate) group: LoopGroup,
     pub(crate) address: SocketAddr,
@@ -73,7 +73,7 @@ pub(crate) struct Process {
 pub(crate) const ANY: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
-/// Makes the loops, and is not ready yet.
+/// Makes the loops, but does not report ready yet.
 pub(crate) fn make_process(hand_over: &mut HandOver, loops: usize, word: &'static str) -> Process {
     let queues = hand_over.tcp("web", ANY, &ListenOptions::new(), loops).expect("a port is free");
     let address = queues.local_address();
@@ -97,7 +97,7 @@ pub(crate) fn at(place: &Place) -> Result<HandOver, HandOverError> {
     HandOver::at(place.path())
 }
 
-/// One that serves, with so many loops.
+/// A process that serves with this many loops.
 pub(crate) fn start(place: &Place, loops: usize, word: &'static str) -> Process {
     let mut hand_over = at(place).expect("nobody is in the way");
     let process = make_process(&mut hand_over, loops, word);
@@ -105,7 +105,7 @@ pub(crate) fn start(place: &Place, loops: usize, word: &'static str) -> Process 
     process
 }
 
-/// The same with one loop, and what counts those who do not follow it.
+/// The same with one loop; also returns the counter of rejected successors.
 pub(crate) fn start_counting(
     place: &Place,
     ready_within: Duration,
@@ -138,13 +138,13 @@ pub(crate) fn greeting(address: SocketAddr) -> String {
     text
 }
 
-/// Whether nobody listens: a queue that is full and that nobody serves is something else.
+/// Whether nobody listens. A full backlog that nobody accepts from does not count.
 pub(crate) fn is_refused(address: SocketAddr) -> bool {
     let connected = TcpStream::connect_timeout(&address, Duration::from_secs(1));
     connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {

@@ -1,4 +1,4 @@
-//! One process follows the next: what it gets, and what becomes of the one before.
+//! One process succeeds another: what it receives, and what happens to its predecessor.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};

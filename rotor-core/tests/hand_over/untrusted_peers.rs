@@ -1,4 +1,4 @@
-//! Peers that are no process of ours: they send garbage, or are of another user.
+//! Peers that are none of our processes: they send garbage, or belong to another user.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -20,7 +20,7 @@ fn a_peer_that_sends_garbage_is_rejected_and_counted() {
         let mut stranger = UnixStream::connect(place.path()).expect("it listens");
         stranger.write_all(nonsense).expect("there is room");
         let mut reply = Vec::new();
-        // A copy of the list, and then the end; a reset where not all was read.
+        // A copy of the list, and then EOF; or a reset if the peer left bytes unread.
         let _reset = stranger.read_to_end(&mut reply);
         assert_eq!(greeting(first.address), "1");
         wait_until("it is counted", || rejected_successors.count() == number);
@@ -31,7 +31,7 @@ fn a_peer_that_sends_garbage_is_rejected_and_counted() {
     second.end();
 }
 
-/// A process at the path that says just this, and closes.
+/// A process at the path that sends exactly these bytes, and closes.
 fn impostor(place: &Place, sent: &[u8]) -> HandOverError {
     let _none = fs::remove_file(place.path());
     let listener = UnixListener::bind(place.path()).expect("the path is free");
@@ -66,7 +66,7 @@ fn a_predecessor_that_sends_garbage_is_an_error() {
     }
 }
 
-/// Tells the test program that it is the process of another user, and where.
+/// Tells the test program that it is the other user's process, and the path to use.
 const OTHER_USER: &str = "ROTOR_TEST_HAND_OVER";
 
 #[test]
@@ -89,7 +89,7 @@ fn a_process_of_another_user_is_rejected() {
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
-    // Only root may start one, and only where that user may run this file.
+    // Only root may start one, and only if that user may execute this file.
     let Ok(mut other) = command.spawn() else {
         eprintln!("not tested: this user may not start a process of another one");
         return first.end();
@@ -109,7 +109,7 @@ fn a_process_of_another_user_is_rejected() {
     first.end();
 }
 
-/// Tries to take the listeners of a process that is not its user's, then offers its own.
+/// Tries to get the listeners of another user's process, then offers its own.
 fn run_as_other_user(path: &Path) {
     let error = HandOver::at(path.with_file_name("hand-over")).expect_err("it is another user's");
     let Kind::Refused { cause, .. } = error.kind() else { panic!("{error}") };

@@ -1,4 +1,4 @@
-//! How many threads and sections there may be, and which sections are worth one.
+//! Limits on threads and sections, and which sections are worth a thread.
 
 use std::thread;
 use std::time::Duration;
@@ -87,7 +87,8 @@ fn permits_bound_sections_and_refuse_at_once() {
 
 #[test]
 fn sections_of_a_quick_type_cost_no_hand_over() {
-    // Nor by the watchdog, for a thread that got no CPU in its section: it hardly ever looks.
+    // The watchdog rarely looks, so it does not hand over for a thread that got no CPU in its
+    // section.
     let long = Duration::from_secs(1_000);
     let blocking = Blocking::new().patience_declared(long).patience(long);
     let mut rig = Rig::new(&Config::new().blocking(blocking));
@@ -115,7 +116,7 @@ fn a_long_section_of_a_quick_type_is_still_handed_over() {
             scope.blocking(|| {});
             return Response::keep(());
         }
-        // Until the other machine ends it, for which somebody has to go on with the loop.
+        // Lasts until the other machine ends it, so another thread has to continue the loop.
         scope.blocking(|| section(&began, &ends));
         scope.entries.push("back".into());
         Response::done()
@@ -130,7 +131,7 @@ fn a_long_section_of_a_quick_type_is_still_handed_over() {
     });
     let (_, log, stats) = rig.run();
     assert_eq!(log, ["back"]);
-    // The second is of no matter: a thread that got no CPU in it was slow as well.
+    // The second section may count as either: it is slow too if its thread got no CPU.
     assert!(stats.handed_over >= 2, "{stats:?}");
     assert_eq!(stats.handed_over + stats.handed_quick, 3);
 }

@@ -19,7 +19,7 @@ fn calls_during_a_section_are_merged_and_delivered_afterwards() {
             scope.wake_self();
             scope.blocking(|| section(&began, &ends));
             scope.entries.push("back".into());
-            // It has passed while this was away.
+            // The deadline passed during the section.
             return Response::keep(());
         }
         if scope.entries.iter().any(|entry| entry == "Timeout")
@@ -38,7 +38,7 @@ fn calls_during_a_section_are_merged_and_delivered_afterwards() {
             }
             return Response::ok(()).deadline(scope.now());
         }
-        // Some turns, in which what came for the other could be lost.
+        // Several turns, in which calls for the other machine could be lost.
         deadlines += 1;
         away.wakeup();
         if deadlines < 5 {
@@ -49,7 +49,7 @@ fn calls_during_a_section_are_merged_and_delivered_afterwards() {
     });
     let mut instance = rig.instance();
     instance.every(Duration::from_millis(1), |_, _| {});
-    // The deadline of the first machine, which passes while it is away.
+    // Expires the first machine while it is in its section.
     assert_eq!(instance.machines().len(), 2);
     instance.broadcast();
     let mut cursor = rotor_core::Cursor::START;
@@ -81,7 +81,7 @@ fn a_self_wakeup_before_a_section_reaches_its_own_machine() {
         if calls == 1 {
             scope.wake_self();
             scope.blocking(|| section(&began, &ends));
-            // A deadline as well, so that there is an end to a test in which it is not woken.
+            // The deadline ends the test if the wake-up never comes.
             return Response::ok(()).deadline(scope.now() + TEST_TIMEOUT);
         }
         Response::done()

@@ -1,4 +1,4 @@
-//! A loop that ends while handlers are away.
+//! A loop that ends while handlers are in sections.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -21,12 +21,12 @@ fn a_drain_counts_a_machine_still_in_its_section_as_dropped() {
     let running = start(rig);
     begins.recv().expect("the section begins");
     running.handle.drain(Duration::from_millis(1));
-    // `run` returns though the section has not.
+    // `run` returns although the section has not ended.
     let (mut instance, exit) = running.thread.join().expect("no panic");
     assert_eq!(exit, Exit::Drained { dropped: 1 });
     instance.check_invariants().expect("the books agree");
     assert_eq!(instance.machines().len(), 0);
-    // Dropped with its machine, once the section ends.
+    // Dropped together with its machine, once the section ends.
     assert!(is_dropped.try_recv() == Err(mpsc::TryRecvError::Empty));
     drop(instance);
     drop(end);
@@ -50,7 +50,7 @@ fn a_machine_dropped_by_a_drain_ends_quietly_when_the_loop_runs_again() {
     running.handle.drain(Duration::ZERO);
     let (mut instance, exit) = running.thread.join().expect("no panic");
     assert_eq!(exit, Exit::Drained { dropped: 1 });
-    // The slot is another one's now.
+    // Another machine uses the slot now.
     let other = instance.add_machine_with(|_| Response::ok(actor(|_, _| Response::keep(()))));
     drop(end);
     assert_eq!(instance.run().expect("it waits"), Exit::Stopped);
@@ -106,7 +106,7 @@ fn a_stopped_loop_resumes_machines_that_were_in_sections() {
     let (mut instance, exit) = running.thread.join().expect("no panic");
     assert_eq!(exit, Exit::Stopped);
     instance.check_invariants().expect("the books agree");
-    // Turns of an embedded loop do not wait for it.
+    // Turns of an embedded loop do not wait for the section.
     assert_eq!(instance.turn(Some(Duration::ZERO)).expect("it waits"), None);
     drop(end);
     assert_eq!(instance.run().expect("it waits"), Exit::Empty);
@@ -129,10 +129,10 @@ fn turns_of_a_stopped_loop_can_wait_though_a_section_has_ended() {
     assert_eq!(exit, Exit::Stopped);
     assert_eq!(instance.turn(Some(Duration::ZERO)).expect("it waits"), None);
     drop(end);
-    // Woken by who is back.
+    // Woken by the handler that returned from its section.
     assert_eq!(instance.turn(None).expect("it waits"), None);
     assert_eq!(instance.next_deadline(), None);
-    // It is the same loop, whose threads are those that it has.
+    // It is the same loop, and keeps its threads.
     let mut instance = instance.handing_over();
     assert_eq!(instance.run().expect("it waits"), Exit::Empty);
     assert_eq!(instance.context().entries, ["back"]);
@@ -146,7 +146,7 @@ fn a_section_that_outlives_its_loop_unwinds_the_handler() {
     rig.add(move |_, scope| {
         let _tells = &dropped;
         let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            // No layer keeps it from unwinding.
+            // A layer's guard does not stop the unwinding.
             let _ = scope.guard(|scope| scope.blocking(|| section(&began, &ends)));
             let _ = dropped.send("not reached");
         }));

@@ -1,5 +1,5 @@
-//! A loop that other threads go on with while its handlers block. All by events: handlers wait for
-//! each other, or for the test, never for time.
+//! A loop that other threads continue while its handlers block. Everything is driven by events:
+//! handlers wait for each other or for the test, never for time.
 #![expect(clippy::disallowed_methods, reason = "tests play the outside world: its threads")]
 
 mod bounds;

@@ -1,4 +1,4 @@
-//! Sections that block, and the handlers of others meanwhile.
+//! Sections that block, and the handlers of other machines in the meantime.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;
@@ -13,7 +13,7 @@ use crate::rig::{Call, Log, Rig, Seed, actor, config, gate, section};
 fn sections_of_several_machines_overlap() {
     const MACHINES: usize = 20;
     let mut rig = Rig::new(&config());
-    // Nobody passes it unless all are in it at a time.
+    // Nobody passes the barrier unless all are in the section at the same time.
     let barrier = Arc::new(Barrier::new(MACHINES));
     for number in 0..MACHINES {
         let barrier = barrier.clone();
@@ -92,7 +92,7 @@ fn a_handler_that_returns_from_its_section_wakes_a_sleeping_loop() {
 fn handlers_that_return_from_sections_wait_for_the_running_handler() {
     let mut rig = Rig::new(&config());
     let (order, ordered) = mpsc::channel();
-    // The first three block; the fourth keeps the loop until their sections are over.
+    // The first three block; the fourth keeps the loop until their sections have ended.
     let mut ends = Vec::new();
     let (began, begins) = gate();
     for number in 0..3 {
@@ -121,7 +121,7 @@ fn handlers_that_return_from_sections_wait_for_the_running_handler() {
         Response::done()
     });
     let (_, mut log, _) = rig.run();
-    // In which order is a matter of threads; that it is that of the line, `line` tests itself.
+    // The order depends on thread scheduling. The tests of `thread_queue` check that it is FIFO.
     log[1..].sort();
     assert_eq!(log, ["keeps", "0", "1", "2"]);
 }
@@ -195,7 +195,7 @@ fn a_section_may_run_another_loop_that_has_sections_of_its_own() {
             let (exit, log, stats) = scope.blocking(|| {
                 let mut inner = Rig::new(&config());
                 inner.add(move |_, scope| {
-                    // Passed once the sections of both inner loops are under way.
+                    // Passed once the sections of both inner loops have begun.
                     scope.blocking(|| barrier.wait());
                     scope.entries.push("inner".into());
                     Response::done()

@@ -1,4 +1,4 @@
-//! Panics of handlers that have been away.
+//! Panics of handlers that have left and reacquired the loop.
 
 use std::sync::mpsc::Receiver;
 
@@ -30,7 +30,7 @@ fn a_panic_in_a_section_ends_its_machine_after_the_loop_is_reacquired() {
     assert_eq!(log, ["guarded", "the context is there"]);
 }
 
-/// A loop that ends with a panic, and says when it sleeps.
+/// A loop that a panic ends; its backend reports when it sleeps.
 fn rig_stopped_by_panic() -> (Rig<ReportingBackend>, Receiver<BackendReport>) {
     let (backend, reports) = ReportingBackend::new();
     (Rig::on(backend, &config().on_panic(OnPanic::StopLoop)), reports)
@@ -46,7 +46,7 @@ fn a_panic_after_a_section_stops_the_loop_if_configured() {
     });
     let running = start(rig);
     begins.recv().expect("the section begins");
-    // So the handler comes back between two turns.
+    // So the handler returns between two turns.
     assert_eq!(reports.recv(), Ok(BackendReport::Sleeping));
     drop(end);
     let (_, exit) = running.thread.join().expect("no panic");
@@ -59,7 +59,7 @@ fn a_panic_in_create_after_a_section_stops_the_loop_if_configured() {
     let ((began, begins), (end, ends)) = (gate(), gate());
     rig.add(move |call, scope| {
         if let Call::SpawnError = call {
-            // Should it go on: a test has an end.
+            // If the loop goes on, this ends the test.
             return Response::done();
         }
         scope.blocking(|| section(&began, &ends));
@@ -67,7 +67,7 @@ fn a_panic_in_create_after_a_section_stops_the_loop_if_configured() {
     });
     let running = start(rig);
     begins.recv().expect("the section begins");
-    // So it is made between two turns.
+    // So the machine is made between two turns.
     assert_eq!(reports.recv(), Ok(BackendReport::Sleeping));
     drop(end);
     let (_, exit) = running.thread.join().expect("no panic");

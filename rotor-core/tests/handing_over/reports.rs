@@ -1,4 +1,4 @@
-//! Reports about sections and about handlers that return from them, and their time.
+//! Reports about sections and about handlers that return from them; and how their time is counted.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
@@ -48,9 +48,9 @@ fn a_handler_stuck_after_its_section_is_named_in_the_report() {
     rig.add(move |_, scope| {
         let me = scope.token();
         scope.blocking(|| section(&began, &ends));
-        // What was said before, of a handler that got no CPU, is of no matter.
+        // Earlier reports, of a handler that got no CPU, do not matter.
         while reported.try_recv().is_ok() {}
-        // There are three for a loop that does not poll, whoever they name.
+        // There are three reports for a loop that does not poll, whichever machine they name.
         let mut reports = (0..3).map_while(|_| reported.recv_timeout(TEST_TIMEOUT).ok());
         let is_named = reports.any(|token| token == Some(me));
         scope.entries.push(is_named.to_string());
@@ -70,7 +70,7 @@ fn a_handler_stuck_after_its_section_is_named_in_the_report() {
 
 #[test]
 fn the_time_of_a_handed_over_section_is_not_counted_for_its_handler() {
-    // A handler that gets no CPU takes as long, but not each time.
+    // A handler that gets no CPU takes this long too, but not every time.
     let is_without = (0..50).any(|_| {
         let mut rig = Rig::new(&config().time_handlers(true));
         rig.add(|_, scope| {
@@ -97,7 +97,7 @@ fn a_handler_that_returns_between_turns_counts_as_busy_time() {
     });
     let running = start(rig);
     begins.recv().expect("the section begins");
-    // None of the next ones has anything to do.
+    // None of the following turns has anything to do.
     while running.stats.read().turns == 0 {
         std::thread::yield_now();
     }

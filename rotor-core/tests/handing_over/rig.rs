@@ -14,15 +14,15 @@ mod actors;
 
 pub(crate) use actors::*;
 
-/// What a loop's machines share: what they did, in order.
+/// The context: what the machines did, in order.
 #[derive(Default)]
 pub(crate) struct Log {
     pub(crate) entries: Vec<String>,
-    /// A handler runs, and is not in a section.
+    /// Whether a handler runs outside of a section.
     pub(crate) is_busy: Arc<AtomicBool>,
 }
 
-/// Hands over at once, whatever a section took before.
+/// Hands over immediately, however long earlier sections took.
 pub(crate) fn config() -> Config {
     Config::new().blocking(Blocking::new().patience_declared(Duration::ZERO))
 }
@@ -46,7 +46,7 @@ impl<B: Backend<Handle: Send + Sync> + Send + 'static> Rig<B> {
         Rig { creator, notifiers: Vec::new() }
     }
 
-    /// A machine that is woken at the start.
+    /// Adds a machine that is woken at the start.
     pub(crate) fn add(
         &mut self,
         handler: impl FnMut(Call, &mut Scope<'_, Log>) -> Reply + Send + 'static,
@@ -75,7 +75,7 @@ impl<B: Backend<Handle: Send + Sync> + Send + 'static> Rig<B> {
     }
 }
 
-/// A section that lasts until `end` is sent or dropped, and says that it has begun.
+/// A section that reports that it has begun, and lasts until `end` is sent or dropped.
 pub(crate) fn section(began: &Sender<()>, end: &Receiver<()>) {
     let _ = began.send(());
     let _ = end.recv();
@@ -92,5 +92,5 @@ where
     Running::start(rig.instance())
 }
 
-/// A test that waits for so long has failed.
+/// A test that waits this long has failed.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(100);

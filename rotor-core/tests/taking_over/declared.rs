@@ -1,4 +1,4 @@
-//! Sections that are declared, in a loop that is taken from those that are not.
+//! Declared sections in a loop that is taken from undeclared ones.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 #[test]
 fn declared_sections_overlap_and_handlers_do_not() {
-    // Nobody is stuck for so long.
+    // No handler is stuck for this long.
     let blocking = Blocking::new().patience_declared(Duration::ZERO);
     let blocking = blocking.patience(Duration::from_secs(1_000));
     let mut rig = Rig::new(&Config::new().blocking(blocking));

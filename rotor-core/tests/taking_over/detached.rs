@@ -1,11 +1,11 @@
-//! Handlers that are not waited for, since those of their type were stuck.
+//! Handlers that the loop does not wait for, since handlers of their type were stuck.
 
 use rotor_core::{Config, Exit, Response, Scope, Stats};
 
 use crate::rig::{Actor, Key, Log, Rig, Seed, actor, blocking, config, trap};
 
-/// A machine that is stuck until it is let go: the loop is taken from it, and the next handler is
-/// not waited for.
+/// Adds a machine that is stuck until it is released: the loop is taken from it, and does not wait
+/// for the next handler.
 fn add_stuck_machine(rig: &mut Rig) -> Key {
     let (stuck, key) = trap();
     rig.add(move |_, scope| {
@@ -16,13 +16,14 @@ fn add_stuck_machine(rig: &mut Rig) -> Key {
     key
 }
 
-/// A machine that ends when it is called first, which is at once.
+/// A machine that wakes itself immediately, and ends at that first call.
 fn child(scope: &mut Scope<'_, Log>) -> Response<Actor> {
     scope.wake_self();
     Response::ok(actor(|_, _| Response::done()))
 }
 
-/// A short handler behind one that is stuck until it: how the loop ends, what was said, and counted.
+/// A short handler after one that is stuck until the short one runs. Returns how the loop ends, the
+/// log, and the counters.
 fn run_short_handler_behind_stuck_one(config: &Config) -> (Exit, Vec<String>, Stats) {
     let mut rig = Rig::new(config);
     let key = add_stuck_machine(&mut rig);
@@ -78,7 +79,7 @@ fn the_answer_of_a_detached_handler_is_applied() {
                 "waits" => return Response::ok(()).deadline(scope.now()),
                 _ => return Response::spawn((), Seed(Box::new(child))),
             }
-            // Once, however often it says so.
+            // One wake-up, although it wakes itself twice.
             scope.wake_self();
             Response::keep(())
         });

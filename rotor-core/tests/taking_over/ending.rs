@@ -7,7 +7,7 @@ use rotor_core::{Config, Exit, ExitPolicy, Response, ReturnOnDrop};
 
 use crate::rig::{BackendReport, Log, ReportingBackend, Rig, blocking, config, trap};
 
-/// Returns once the loop has been taken from a handler that is stuck.
+/// Returns once the loop has been taken from a stuck handler.
 fn wait_until_taken(stats: &rotor_core::StatsHandle) {
     while stats.read().taken_over == 0 {
         std::thread::yield_now();
@@ -39,7 +39,8 @@ fn a_stopped_loop_applies_late_answers_when_it_runs_again() {
     while running.stats.read().late_answers == 0 {
         std::thread::yield_now();
     }
-    // Turns of an embedded loop do not apply it, nor are they kept awake by it.
+    // Turns of an embedded loop do not apply the late answer, and it does not keep them from
+    // sleeping.
     assert_eq!(instance.turn(Some(std::time::Duration::ZERO)).expect("it waits"), None);
     assert_eq!(instance.next_deadline(), None);
     assert_eq!(instance.run().expect("it waits"), Exit::Empty);
@@ -56,13 +57,13 @@ fn a_stop_request_from_a_stuck_handler_wakes_the_sleeping_loop() {
         stuck.block();
         scope.stop_loop();
         let _ = asked.send(());
-        // Not before the loop has ended.
+        // Not released before the loop has ended.
         stuck.block();
         Response::done()
     });
     let running = rig.start();
     key.begins.recv().expect("it is stuck");
-    // It was taken, and has looked for a request to stop for the last time before it sleeps.
+    // It was taken over, and has checked for a stop request for the last time before it sleeps.
     assert_eq!(reports.recv(), Ok(BackendReport::Sleeping));
     key.end.send(()).expect("it waits");
     asks.recv().expect("it asks");
@@ -121,7 +122,7 @@ fn at_end_values_of_a_late_machine_are_passed_to_the_context() {
     running.handle.stop();
     let (instance, _) = running.thread.join().expect("no panic");
     drop(key);
-    // The one that was stuck ends after it has left its answer.
+    // The stuck handler's thread ends after it has left its answer.
     while running.stats.read().threads > 0 {
         std::thread::yield_now();
     }

@@ -1,5 +1,6 @@
-//! A loop that is taken from handlers that are stuck and have not said so. All by events: a handler
-//! is stuck until another one, which runs only if the loop was taken, lets it go.
+//! A loop that is taken from stuck handlers that have declared nothing. Everything is driven by
+//! events: a handler is stuck until another one, which runs only if the loop was taken over,
+//! releases it.
 #![expect(clippy::disallowed_methods, reason = "tests play the outside world: its threads")]
 
 mod declared;

@@ -1,4 +1,4 @@
-//! Loops that cannot be taken: without a thread, without a context for it.
+//! Loops that cannot be taken over: without a thread, or without a context for it.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
@@ -43,13 +43,13 @@ fn repeated_attempts_to_take_the_loop_count_as_one_stuck_call() {
     let blocking = blocking.on_stuck(hook.clone()).on_still_stuck(hook);
     let mut rig = Rig::new(&Config::new().blocking(blocking));
     rig.add(move |_, scope| {
-        // What was said before, of a loop that got no CPU, is of no matter.
+        // Earlier reports, of a loop that got no CPU, do not matter.
         let is_refused =
             |(_, outcome, _): &(_, StuckOutcome, _)| *outcome == StuckOutcome::NoThread;
         let first = reported.iter().find(is_refused);
         assert!(first.is_some(), "the watchdog looks");
-        // A watchdog that got no CPU for a hundred times the patience has said all that it says of
-        // a stall: then there is another one.
+        // A watchdog that got no CPU for a hundred times the patience has made all its reports of
+        // this stall; then the test needs another stall.
         let Ok((calls, outcome, time)) = reported.recv_timeout(Duration::from_secs(5)) else {
             scope.wake_self();
             return Response::keep(());
@@ -75,7 +75,7 @@ impl Clone for UncloneableContext {
 
 impl SharedContext for UncloneableContext {}
 
-/// Is stuck until the watchdog has said so.
+/// Is stuck until the watchdog has reported it.
 struct StuckMachine(mpsc::Receiver<StuckOutcome>);
 
 impl Machine for StuckMachine {
@@ -85,7 +85,7 @@ impl Machine for StuckMachine {
     fn wakeup(self, scope: &mut Scope<'_, UncloneableContext>) -> Response<Self, Infallible> {
         assert!(scope.is_cloned.load(SeqCst));
         assert_eq!(self.0.recv(), Ok(StuckOutcome::Watched));
-        // Declared, it cannot be given away either, and holds up the loop.
+        // A declared section cannot be handed over either, and holds up the loop.
         scope.blocking(|| {});
         Response::done()
     }

@@ -14,7 +14,7 @@ mod actors;
 
 pub(crate) use actors::*;
 
-/// What a loop's machines share: what they did, in order.
+/// The context: what the machines did, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Log {
     entries: Arc<Mutex<Vec<String>>>,
@@ -32,7 +32,8 @@ impl Log {
     }
 }
 
-/// A handler has a millisecond: nothing is said of how long it takes until it is taken.
+/// A handler may take one millisecond. The tests make no assumption about how long it takes until
+/// the loop is taken over.
 pub(crate) fn blocking() -> Blocking {
     Blocking::new().patience(Duration::from_millis(1)).patience_declared(Duration::ZERO)
 }
@@ -57,7 +58,8 @@ impl<B: Backend<Handle: Send + Sync> + Send + 'static> Rig<B> {
         Rig { creator: Loop::with_backend(backend, config).expect("descriptors are left") }
     }
 
-    /// A machine that is woken at the start, in the order in which they are added.
+    /// Adds a machine that is woken at the start. Machines are called in the order in which they
+    /// are added.
     pub(crate) fn add(
         &mut self,
         handler: impl FnMut(Call, &mut Scope<'_, Log>) -> Reply + Send + 'static,
@@ -93,13 +95,13 @@ impl<B: Backend<Handle: Send + Sync> + Send + 'static> Rig<B> {
     }
 }
 
-/// What a handler is stuck in: until it is let go, which it says that it waits for.
+/// Makes a handler stuck until it is released; reports when the wait begins.
 pub(crate) struct Trap {
     began: Sender<()>,
     end: Receiver<()>,
 }
 
-/// Who lets it go.
+/// Releases the handler.
 pub(crate) struct Key {
     pub(crate) begins: Receiver<()>,
     pub(crate) end: Sender<()>,
@@ -111,7 +113,7 @@ pub(crate) fn trap() -> (Trap, Key) {
 }
 
 impl Trap {
-    /// Returns once it was let go, or nobody is left to do so.
+    /// Returns once it is released, or nobody is left to release it.
     pub(crate) fn block(&self) {
         let _ = self.began.send(());
         let _ = self.end.recv();

@@ -1,4 +1,4 @@
-//! Handlers that are stuck, and what they answer when they no longer are.
+//! Stuck handlers, and their answers once they are no longer stuck.
 
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::rig::{Call, Rig, Seed, actor, blocking, config, trap};
 fn a_loop_is_taken_from_each_of_several_stuck_handlers() {
     const MACHINES: usize = 20;
     let mut rig = Rig::new(&config());
-    // Nobody passes it unless all are in it at a time.
+    // Nobody passes the barrier unless all wait at it at the same time.
     let barrier = Arc::new(Barrier::new(MACHINES));
     for number in 0..MACHINES {
         let barrier = barrier.clone();
@@ -72,7 +72,7 @@ fn a_self_wakeup_of_a_stuck_handler_reaches_its_own_machine() {
         }
         scope.wake_self();
         stuck.block();
-        // Once, however often it says so.
+        // One wake-up, although it wakes itself twice.
         scope.wake_self();
         Response::keep(())
     });

@@ -15,7 +15,7 @@ fn calls_for_a_stuck_machine_are_merged_and_delivered_afterwards() {
     let away = rig.add(move |call, scope| {
         if calls.is_empty() {
             calls.push(call);
-            // One that passes while it is stuck.
+            // The first call's handler is stuck while calls come for its machine.
             stuck.block();
             scope.record("back");
             return Response::ok(()).deadline(scope.now());
@@ -88,7 +88,7 @@ fn a_drain_counts_a_machine_still_stuck_at_its_end_as_dropped() {
     while running.stats.read().late_answers == 0 {
         std::thread::yield_now();
     }
-    // Its answer meets no machine.
+    // Its answer finds no machine.
     assert_eq!(instance.run().expect("it waits"), Exit::Empty);
     instance.check_invariants().expect("the books agree");
     assert_eq!((instance.stats().read().ended, instance.machines().len()), (1, 0));

@@ -1,4 +1,4 @@
-//! Numbers at their limits.
+//! Numeric settings at their limits.
 
 use std::time::Duration;
 

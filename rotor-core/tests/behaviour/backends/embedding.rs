@@ -1,4 +1,4 @@
-//! A loop inside of another one, which watches its descriptor and gives it turns.
+//! A loop embedded in another loop, which watches its descriptor and runs its turns.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -13,7 +13,7 @@ use super::LOCAL;
 use crate::actor::{Actor, Call, actor};
 use crate::manual::Manual;
 
-/// A loop to be embedded, with a machine that counts its wake-ups.
+/// A loop to embed, with a machine that counts its wake-ups.
 fn embedded() -> (LoopInstance<Actor<u32>>, Notifier) {
     let mut kept = None;
     let mut creator = Loop::new(&Config::new()).expect("there are descriptors");
@@ -28,7 +28,7 @@ fn embedded() -> (LoopInstance<Actor<u32>>, Notifier) {
     (creator.instantiate(0), kept.expect("the closure ran"))
 }
 
-/// Waits for the loop's descriptor with another queue, as an embedding program does.
+/// Waits for the loop's descriptor with another poller, as an embedding program does.
 struct Outer {
     poll: mio::Poll,
     events: mio::Events,
@@ -56,7 +56,7 @@ impl Outer {
         !self.events.is_empty()
     }
 
-    /// Polls once more where the process was stopped meanwhile, and went on: that interrupts
+    /// Polls again if the process was stopped and continued in between: that interrupts the call
     /// (signal(7)).
     fn poll(&mut self, time: Option<Duration>) {
         while let Err(error) = self.poll.poll(&mut self.events, time) {
@@ -122,7 +122,7 @@ fn a_datagram_makes_the_descriptor_of_an_embedded_loop_readable() {
     assert_eq!(*instance.context(), 100);
 }
 
-/// A loop whose machines each count one datagram, and the addresses to send these to.
+/// A loop whose machines count one datagram each, and the addresses to send the datagrams to.
 fn receivers(
     sockets: usize,
     events_max: usize,
@@ -158,7 +158,7 @@ fn an_embedded_loop_requests_turns_while_its_backend_may_have_events() {
         }
         outer.wait();
         let before = instance.stats().read().turns;
-        // The edge was told of and will not come again: it is for the loop to say that there is
+        // The edge was reported and will not come again, so the loop itself must say that there is
         // more.
         while instance.turn(Some(Duration::ZERO)).is_ok() && instance.next_deadline().is_some() {}
         assert_eq!(*instance.context(), sockets as u32, "{events_max} in one look");

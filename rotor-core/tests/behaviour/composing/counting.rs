@@ -1,4 +1,5 @@
-//! `CallCounter`: a machine that notes each call, by itself, in a layer, and called in place.
+//! `CallCounter`: a machine that records each call. It is used directly, inside a layer, and called
+//! in place.
 
 use std::time::Duration;
 
@@ -21,13 +22,13 @@ impl CallRecorder for Log {
     }
 }
 
-/// A machine that records each call, and whose answers are all different; `TAG` makes several types
-/// of it.
+/// A machine that records each call, and whose responses all differ; `TAG` makes several types of
+/// it.
 pub(crate) struct CallCounter<const TAG: u32> {
     pub(super) calls: u32,
 }
 
-/// What its seed says that `create` is to answer.
+/// What `create` returns; the seed selects it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Make {
     Machine,
@@ -35,8 +36,8 @@ pub(crate) enum Make {
 }
 
 impl<const TAG: u32> CallCounter<TAG> {
-    /// One second earlier with each call: a later one would only be stored, and show at the next
-    /// look.
+    /// One second earlier with each call: a later deadline would only be stored, and take effect
+    /// when the timer is next checked.
     fn next_deadline(&self, now: Time) -> Time {
         now + SECOND * (50 - self.calls)
     }
@@ -133,7 +134,7 @@ impl<const TAG: u32> Machine for CallCounter<TAG> {
     }
 }
 
-/// A layer around the same machine, with `handle` only.
+/// A layer around the same machine, which implements only `handle`.
 pub(crate) struct Layer(CallCounter<4>);
 
 impl Machine for Layer {
@@ -161,7 +162,7 @@ impl Machine for Layer {
     }
 }
 
-/// The same machine, called in place but for wake-ups and what comes of a spawn.
+/// The same machine, called in place except for wake-ups and the results of a spawn.
 pub(crate) struct InPlaceCounter(Option<CallCounter<4>>);
 
 impl Machine for InPlaceCounter {
@@ -180,8 +181,8 @@ impl Machine for InPlaceCounter {
     fn handle_in_place(&mut self, event: Event<Make>, scope: &mut Scope<'_, Log>) -> InPlace<Make> {
         match event {
             Event::Wakeup => scope.record("not in place".into()),
-            // What comes of a spawn follows the answer at once: the loop does not offer it, a box
-            // does.
+            // The result of a spawn directly follows the response. The loop does not offer it in
+            // place, but a box does.
             Event::Spawned | Event::SpawnError(_) => {}
             _ => return self.call(event, scope),
         }

@@ -94,7 +94,7 @@ fn a_plain_thread_waits_for_room_until_the_mailbox_is_dropped() {
     thread::scope(|threads| {
         let send = |message| sender.send_from_thread(message);
         let sends = threads.spawn(move || (0..1_000).try_for_each(send));
-        // A thread that nobody wakes would be waited for.
+        // The scope joins its threads, so a sender that is never woken must not hang the test.
         let mut left = 10_000_000;
         while !sends.is_finished() && left > 0 {
             left -= 1;

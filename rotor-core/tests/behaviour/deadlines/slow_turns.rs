@@ -1,4 +1,5 @@
-//! Deadlines in turns that take long: what is told first, how many fire, and what the time is then.
+//! Deadlines in slow turns: which call comes first, how many deadlines fire, and the loop's time
+//! afterwards.
 
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ fn the_clock_is_read_again_before_deadlines_after_slow_handlers() {
     assert_eq!(turn(&mut instance), [("a", 1), ("slow", 1), ("a", 2)]);
 }
 
-/// A handler takes 5 ms; at 2 ms of them comes the input of a machine that has 4.
+/// A handler takes 5 ms. After the first 2 ms, input arrives for a machine with a deadline of 4 ms.
 #[test]
 fn timely_input_during_a_slow_handler_is_delivered_before_the_deadline() {
     let manual = Manual::new();
@@ -59,8 +60,8 @@ fn timely_input_during_a_slow_handler_is_delivered_before_the_deadline() {
     instance.check_invariants().expect("the books agree");
 }
 
-/// The system reports an event, and then the thread waits for a processor for 5 ms, before it can
-/// read the clock. At 2 ms of them comes the input of a machine that has 4.
+/// The backend reports an event, and then the thread waits 5 ms for a CPU before it can read the
+/// clock. After the first 2 ms, input arrives for a machine with a deadline of 4 ms.
 #[test]
 fn input_between_a_poll_and_the_clock_reading_precedes_the_deadline() {
     let manual = Manual::new();
@@ -71,7 +72,7 @@ fn input_between_a_poll_and_the_clock_reading_precedes_the_deadline() {
         call => panic!("{}: its input was there", call.name()),
     });
     let outside = manual.clone();
-    // Whatever is fed in a handler was not there to be reported by the poll of this turn.
+    // An event that is fed in a handler was not yet there for this turn's poll to report.
     let other = add(&mut instance, "other", move |_, _| {
         outside.advance_at_each_reading(Duration::ZERO);
         outside.feed(waiting, EventSet::READABLE);
@@ -83,7 +84,7 @@ fn input_between_a_poll_and_the_clock_reading_precedes_the_deadline() {
     manual.advance_at_each_reading(5 * MS);
     assert_eq!(turn(&mut instance), [("other", 1), ("waiting", 2)]);
     assert_eq!(instance.stats().read().timeouts, 0);
-    // Where nothing but the deadline ends the wait, there is nothing to be asked for again.
+    // If only the deadline ended the wait, there is no input to poll for again.
     let timed = add(&mut instance, "timed", |call, now| match call {
         Call::Ready(_) => Response::ok(()).deadline(now + 4 * MS),
         _ => Response::ok(()),
@@ -96,7 +97,7 @@ fn input_between_a_poll_and_the_clock_reading_precedes_the_deadline() {
     assert_eq!(manual.take_waits().len(), 1);
 }
 
-/// The look before the deadlines is as wide as any, and no wider.
+/// The poll before the deadlines takes as many events as any other poll, and no more.
 #[test]
 fn deadlines_passed_in_a_slow_turn_wait_for_all_earlier_input() {
     let manual = Manual::new();
@@ -195,7 +196,7 @@ fn past_deadlines_of_many_machines_respect_the_budget_of_each_turn() {
     }
 }
 
-/// Those whose input came in time must not be timed out because the loop was late.
+/// Machines whose input came in time must not time out because the loop was late.
 #[test]
 fn deadlines_after_a_stall_wait_for_earlier_input() {
     let manual = Manual::new();
@@ -309,7 +310,7 @@ fn turn_once(instance: &mut LoopInstance<Actor<Vec<Time>>, Manual>) {
     instance.turn(Some(Duration::ZERO)).expect("polling never fails");
 }
 
-/// On the system's clock, which has a rough reading that may be some milliseconds behind.
+/// On the system clock, whose coarse reading may be some milliseconds behind.
 #[test]
 fn loop_time_is_current_after_a_slow_handler() {
     let mut creator = rotor_core::Loop::new(&Config::new()).expect("there are descriptors");

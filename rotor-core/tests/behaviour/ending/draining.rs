@@ -1,4 +1,4 @@
-//! Loops that are drained: who hears of it, when, and what is left at the deadline.
+//! Loops that are drained: which machines are notified, when, and what is left at the deadline.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{Log, SECOND, add, empty};
 use crate::actor::{Actor, Call, Seed, actor, idle};
 use crate::manual::{Manual, settle};
 
-/// Records `draining` under a name, and goes on forever.
+/// Records the drain and its remaining time under a name, and never ends.
 fn stubborn(name: &'static str) -> Actor<Log> {
     actor(move |call, scope: &mut Scope<'_, Log>| {
         if let Call::Draining(until) = call {
@@ -63,14 +63,14 @@ fn events_before_a_drain_are_delivered_before_its_notification() {
         }),
     );
     instance.turn(Some(Duration::ZERO)).expect("polling never fails");
-    // The loop has just looked, and has work that needs no look.
+    // The loop has just polled, and has work that needs no poll.
     instance.handle().drain(SECOND);
     manual.feed(busy, EventSet::READABLE);
     assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 0 });
     assert_eq!(*instance.context(), ["ready", "draining"]);
 }
 
-/// It has not found yet all that had come before.
+/// The machine has not yet processed all input that came before the drain.
 #[test]
 fn a_drain_notification_follows_pending_again_calls() {
     let manual = Manual::new();
@@ -98,7 +98,7 @@ fn a_drain_notification_follows_pending_again_calls() {
     assert_eq!(*instance.context(), ["look 1", "look 2", "look 3", "draining"]);
 }
 
-/// However long it goes on.
+/// Even if it would answer `again` forever.
 #[test]
 fn a_machine_that_always_answers_again_is_still_notified_of_a_drain() {
     let manual = Manual::new();
@@ -122,7 +122,7 @@ fn a_machine_that_always_answers_again_is_still_notified_of_a_drain() {
     assert_eq!(*instance.context(), ["draining"]);
 }
 
-/// Also when there is no time at all.
+/// Even if the drain has no time at all.
 #[test]
 fn a_zero_length_drain_notifies_machines_with_pending_calls() {
     for budget in [1, 10_000] {
@@ -148,7 +148,8 @@ fn a_zero_length_drain_notifies_machines_with_pending_calls() {
     }
 }
 
-/// The one turn that a late drain waits for is no promise to who is never to be called.
+/// A late drain waits one turn for notifications. It makes no promise to a machine whose spawns
+/// leave no chance to notify it.
 #[test]
 fn a_zero_length_drain_does_not_wait_for_an_endless_spawner() {
     let manual = Manual::new();
@@ -173,7 +174,7 @@ fn a_zero_length_drain_does_not_wait_for_an_endless_spawner() {
     }
 }
 
-/// A backend may take fewer events at a time than the loop would.
+/// A backend may return fewer events per poll than the loop would accept.
 #[test]
 fn a_drain_polls_again_while_the_backend_has_more_events() {
     let manual = Manual::new();
@@ -214,7 +215,7 @@ fn a_drain_polls_as_often_as_its_machines_need_and_no_more() {
         instance.handle().drain(SECOND);
         let mut turns = 0;
         while instance.context().is_empty() {
-            // Every look brings as much as it may and leaves something, forever.
+            // Every poll returns the maximum and leaves something, forever.
             (0..8).for_each(|_| manual.feed(tokens[0], EventSet::READABLE));
             instance.turn(Some(Duration::ZERO)).expect("polling never fails");
             turns += 1;
@@ -281,7 +282,7 @@ fn machines_spawned_during_a_drain_are_notified_exactly_once() {
             );
             add(&mut instance, stubborn("last"));
             if holes == 1 {
-                // A slot that the walk over the machines has passed when it is used again.
+                // A slot that the walk over the machines has already passed when it is reused.
                 manual.feed(hole, EventSet::READABLE);
                 settle(&mut instance);
             }

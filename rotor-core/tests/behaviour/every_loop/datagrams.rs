@@ -1,4 +1,4 @@
-//! Datagrams there and back.
+//! Datagrams in both directions.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use super::{TEXT, rig_with};
 use crate::actor::Actor;
 use crate::loops::{DatagramOn, OnLoop, Rig, local, not_yet, on_every_loop};
 
-/// The next datagram.
+/// Receives the next datagram.
 pub(crate) fn receive<L: OnLoop, D: DatagramSocket>(
     rig: &mut Rig<Actor<()>, L>,
     socket: &mut D,
@@ -22,7 +22,7 @@ pub(crate) fn receive<L: OnLoop, D: DatagramSocket>(
     received.expect("as asked")
 }
 
-/// A datagram there and back, and nothing more.
+/// A datagram in each direction, and nothing more.
 pub(crate) fn check_exchange<L: OnLoop, D: DatagramSocket>(
     first: &D::Address,
     second: &D::Address,
@@ -44,7 +44,7 @@ pub(crate) fn check_exchange<L: OnLoop, D: DatagramSocket>(
     assert_eq!(receive(&mut rig, &mut one, &mut buffer).0, 0, "an empty one is one");
 }
 
-/// A socket that is tied to its peer, and a stranger.
+/// A socket connected to its peer, and a third socket that sends to it.
 pub(crate) fn check_connected<L: OnLoop, D: DatagramSocket>(addresses: [D::Address; 3]) {
     let (mut rig, [mut one, mut peer, mut stranger]) = rig_with::<L, _>(|scope| {
         addresses.map(|address| D::bind(&address, scope).expect("the address is free"))
@@ -55,7 +55,7 @@ pub(crate) fn check_connected<L: OnLoop, D: DatagramSocket>(addresses: [D::Addre
     assert_eq!(one.send(TEXT).expect("it can be sent"), TEXT.len());
     let (len, from) = receive(&mut rig, &mut peer, &mut buffer);
     assert_eq!(&buffer[..len], TEXT);
-    // Kinds of socket differ in whether the stranger hears of it.
+    // Socket families differ in whether the third socket gets an error.
     let _refused = stranger.send_to(b"forged", &to_one);
     assert_eq!(peer.send_to(b"back", &from).expect("it can be sent"), 4);
     let (len, _) = receive(&mut rig, &mut one, &mut buffer);
@@ -89,7 +89,7 @@ fn a_connected_datagram_socket_reports_a_refused_datagram<L: OnLoop>() {
     let (mut rig, [mut deaf, mut socket]) = rig_with::<L, _>(|scope| {
         [(); 2].map(|()| DatagramOn::<L>::bind(&local(), scope).expect("a port is free"))
     });
-    // Its port is taken, and it hears nobody but itself.
+    // Its port is taken, and it receives only from itself.
     let closed = deaf.local_address().expect("it is bound");
     deaf.connect(&closed).expect("nothing is sent");
     socket.connect(&closed).expect("nothing is sent");

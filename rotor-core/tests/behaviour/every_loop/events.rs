@@ -1,4 +1,4 @@
-//! How many events a wait takes, what becomes of the others, and who is told of none.
+//! How many events one wait takes, what happens to the rest, and machines for which there are none.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use crate::loops::{DatagramOn, OnLoop, Rig, local, on_every_loop};
 
 const SOCKETS: usize = 50;
 
-/// A loop that takes seven events at a time, with machines that count what they receive, their
-/// addresses, and a socket that no machine has.
+/// A loop that takes seven events at a time; its machines count what they receive. Also returns
+/// their addresses, and a socket that belongs to no machine.
 fn counting_receivers<L: OnLoop>() -> (Rig<Actor<usize>, L>, Vec<SocketAddr>, DatagramOn<L>) {
     let config = Config::new().events_max(7).exit(ExitPolicy::OnRequest);
     let mut rig = Rig::<Actor<usize>, L>::new(&config, 0);

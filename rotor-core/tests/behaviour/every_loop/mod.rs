@@ -1,4 +1,4 @@
-//! The sockets of every loop, made through the scope by machines that are generic over them.
+//! Sockets of every backend, made through the scope by machines that are generic over them.
 
 pub(crate) mod datagrams;
 mod events;
@@ -15,7 +15,8 @@ use crate::loops::{DatagramOn, ListenerOn, OnLoop, Rig, local, on_every_loop};
 
 const TEXT: &[u8] = b"The quick brown fox jumps over the lazy dog";
 
-/// A loop with an idle machine, through whose scope the test makes something that it holds.
+/// A loop with an idle machine. The test makes something through that machine's scope, and holds
+/// it.
 fn rig_with<L: OnLoop, T>(make: impl FnOnce(&Scope<'_, ()>) -> T) -> (Rig<Actor<()>, L>, T) {
     let mut rig = Rig::new(&Config::new(), ());
     let mut made = None;

@@ -1,4 +1,4 @@
-//! Reading into memory that a socket does not see.
+//! Reading into memory that the socket does not see.
 
 use std::io;
 
@@ -12,12 +12,12 @@ use crate::loops::{End, MaybeSend, OnLoop, Rig, StreamOn, on_every_loop};
 #[derive(Default)]
 struct ReadProgress {
     bytes: Vec<u8>,
-    /// How often there was nothing.
+    /// How often there was nothing to read.
     nothing: usize,
     has_ended: bool,
 }
 
-/// Reads once, behind a byte that is not of the socket.
+/// Reads once, after a byte that the socket did not supply.
 fn read_after_prefix(socket: &mut impl StreamSocket) -> io::Result<Vec<u8>> {
     let (mut memory, mut count) = ([0; 16], 0);
     let mut buf = ReadBuf::new(&mut memory, &mut count);
@@ -27,7 +27,7 @@ fn read_after_prefix(socket: &mut impl StreamSocket) -> io::Result<Vec<u8>> {
     result.map(|()| memory[1..count].to_vec())
 }
 
-/// Writes a byte, then reads up to the end.
+/// Writes a byte, then reads until EOF.
 fn reader<S: StreamSocket + MaybeSend>(
     mut socket: S,
     scope: &Scope<'_, ReadProgress>,

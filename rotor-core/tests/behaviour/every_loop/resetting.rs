@@ -1,4 +1,4 @@
-//! Connections that end by a reset, which the peer never takes for an end.
+//! Connections that end with a reset, which the peer never mistakes for EOF.
 
 use std::io;
 use std::net::Shutdown;
@@ -10,32 +10,32 @@ use super::TEXT;
 use crate::actor::{Actor, Call, Seed, actor};
 use crate::loops::{MaybeSend, OnLoop, Rig, on_every_loop};
 
-/// What the client reads before the reset, and how it hears of that.
+/// What the client reads before the reset, and how it learns of the reset.
 #[derive(Default)]
 struct ClientView {
     bytes: Vec<u8>,
-    /// How many were written for it.
+    /// How many bytes were written to it.
     written: usize,
     end: Option<Result<(), io::ErrorKind>>,
 }
 
 type Machine = Actor<ClientView>;
 
-/// What whoever resets has done to the connection before.
+/// What the resetting side did to the connection before the reset.
 #[derive(Clone, Copy, PartialEq)]
 enum BeforeReset {
     Nothing,
-    /// It has answered, and that has been read: the reset takes nothing away.
+    /// It has answered, and the client has read the answer: the reset discards nothing.
     Answered,
-    /// It has ended its side.
+    /// It has ended its write side.
     Ended,
     /// It has written something in the same handler.
     Written,
-    /// It has written as much as there was room for, in the same handler.
+    /// It has filled the send buffer in the same handler.
     Filled,
 }
 
-/// Takes what the client sends, then resets the connection.
+/// Reads what the client sends, then resets the connection.
 fn resetting_server<S: StreamSocket + MaybeSend>(
     mut socket: S,
     before: BeforeReset,
@@ -48,7 +48,7 @@ fn resetting_server<S: StreamSocket + MaybeSend>(
             let mut bytes = [0; 64];
             loop {
                 match socket.read(&mut bytes) {
-                    // What follows the answer says that it was read.
+                    // The byte that follows the answer confirms that the answer was read.
                     Ok(1..) if before == BeforeReset::Answered && !has_answered => {
                         assert_eq!(socket.write(TEXT).expect("it has room"), TEXT.len());
                         has_answered = true;
@@ -94,8 +94,8 @@ fn acceptor<L: Listener<Socket: MaybeSend> + MaybeSend>(
     })
 }
 
-/// Sends a byte, another one when it has been answered, and reads on until there is no more; behind an
-/// end that is not to be the last it hears, until it is told of an error.
+/// Sends a byte, a second one once the first was answered, and reads until nothing is left. If the
+/// peer ends its write side before the reset, waits past EOF until an event reports an error.
 fn reader<S: StreamSocket + MaybeSend>(
     mut socket: S,
     before: BeforeReset,
@@ -120,7 +120,8 @@ fn reader<S: StreamSocket + MaybeSend>(
                         scope.end = Some(Ok(()));
                         return Ok(Response::done());
                     }
-                    // An end, each time; what is behind it an event tells, also of both at once.
+                    // Each read returns EOF here. An event reports the reset that follows, even if
+                    // one event reports both.
                     Ok(0) if events.contains(EventSet::ERROR) => {
                         scope.end = socket.take_error()?.map(|error| Err(error.kind()));
                         return Ok(Response::done());
@@ -145,14 +146,14 @@ fn reader<S: StreamSocket + MaybeSend>(
     })
 }
 
-/// What the client of a connection hears that is reset.
+/// How a client's connection that the server resets ends for the client.
 fn run_reset<L: OnLoop>(before: BeforeReset) -> ClientView {
     let mut rig = Rig::<Machine, L>::new(&Config::new(), ClientView::default());
     rig.add_both(
         |listener| acceptor(listener, before),
         |socket, scope| reader(socket, before, scope),
     );
-    // Not as long as a loop would wait: without a reset nothing comes.
+    // Fewer turns than the loop's maximum: without a reset nothing comes.
     for _ in 0..L::TURNS_MAX / 100 {
         if rig.exit().is_none() {
             rig.turn();
@@ -191,7 +192,7 @@ fn unsent_bytes_are_discarded_by_a_reset<L: OnLoop>() {
 
 on_every_loop!(a_connection_can_be_reset_after_its_write_side_has_ended);
 fn a_connection_can_be_reset_after_its_write_side_has_ended<L: OnLoop>() {
-    // By a peer that has heard of the end before, too; then Linux calls it a broken pipe.
+    // Also if the peer has already seen EOF; Linux then reports a broken pipe.
     let ended = run_reset::<L>(BeforeReset::Ended).end.and_then(Result::err);
     let is_reset =
         |kind| matches!(kind, io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe);

@@ -1,4 +1,4 @@
-//! Byte streams, by machines that know the traits only; and connections that do not come to be.
+//! Byte streams, used by machines that know only the traits; and connection attempts that fail.
 
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
@@ -15,7 +15,7 @@ use crate::loops::{ListenerOn, MaybeSend, OnLoop, Rig, StreamOn, local, on_every
 type Received = Vec<u8>;
 type Machine = Actor<Received>;
 
-/// Echoes until the peer has ended its side, then ends its own.
+/// Echoes until the peer has ended its write side, then ends its own.
 fn echo<S: StreamSocket + MaybeSend>(mut socket: S) -> Seed<Received> {
     Seed::new("echo", move |scope: &mut Scope<'_, Received>| {
         scope.register(&mut socket, Interest::Both).expect("it is of this backend");
@@ -37,7 +37,7 @@ fn echo<S: StreamSocket + MaybeSend>(mut socket: S) -> Seed<Received> {
     })
 }
 
-/// Takes one connection and ends.
+/// Accepts one connection and ends.
 fn acceptor<L: Listener<Socket: MaybeSend> + MaybeSend>(mut listener: L) -> Machine {
     actor(move |call, _: &mut Scope<'_, Received>| match call {
         Call::Ready(_) => match listener.accept() {
@@ -50,7 +50,8 @@ fn acceptor<L: Listener<Socket: MaybeSend> + MaybeSend>(mut listener: L) -> Mach
     })
 }
 
-/// Connects, sends the text by a gathering write, ends its side, and reads all that comes back.
+/// Connects, sends the text with a vectored write, ends its write side, and reads all that comes
+/// back.
 fn requester<S: StreamSocket + MaybeSend>(mut socket: S, scope: &Scope<'_, Received>) -> Machine {
     scope.register(&mut socket, Interest::Both).expect("it is of this backend");
     let mut sent = 0;
@@ -60,8 +61,8 @@ fn requester<S: StreamSocket + MaybeSend>(mut socket: S, scope: &Scope<'_, Recei
             if let Some(error) = socket.take_error()? {
                 return Err(error.into());
             }
-            // Asked only while connecting: a socket that both sides have ended may still hold bytes
-            // to be read.
+            // Checked only while connecting: a socket that both sides have ended may still hold
+            // unread bytes.
             if sent == 0 && !socket.is_connected() {
                 return Ok(Response::keep(()));
             }
@@ -74,7 +75,7 @@ fn requester<S: StreamSocket + MaybeSend>(mut socket: S, scope: &Scope<'_, Recei
                 socket.set_unsent_max(64 * 1024)?;
                 let (first, second) = TEXT.split_at(7);
                 sent = socket.write_vectored(&[IoSlice::new(first), IoSlice::new(second)])?;
-                // One call may take less than all, as each write may.
+                // A vectored write may write less than everything, as any write may.
                 sent += socket.write(&TEXT[sent..])?;
                 assert_eq!(sent, TEXT.len());
                 socket.flush()?;
@@ -95,7 +96,7 @@ fn requester<S: StreamSocket + MaybeSend>(mut socket: S, scope: &Scope<'_, Recei
     })
 }
 
-/// An echo of the text by machines that know nothing of the sockets but the traits.
+/// An echo of the text, by machines that know the sockets only through the traits.
 pub(crate) fn check_echo<L: OnLoop, D: Listener<Socket: MaybeSend> + MaybeSend>(
     address: &D::Address,
     target: impl FnOnce(&D) -> <D::Socket as StreamSocket>::Target,
@@ -126,7 +127,7 @@ on_every_loop!(streams_carry_bytes_both_ways);
 fn streams_carry_bytes_both_ways<L: OnLoop>() {
     type Door<L> = ListenerOn<L>;
     check_echo::<L, Door<L>>(&local(), |listener| listener.local_address().expect("it is bound"));
-    // Not every machine has IPv6.
+    // Not every computer has IPv6.
     let ipv6 = "[::1]:0".parse().expect("an address");
     if std::net::TcpListener::bind(ipv6).is_ok() {
         check_echo::<L, Door<L>>(&ipv6, |listener| listener.local_address().expect("it is bound"));

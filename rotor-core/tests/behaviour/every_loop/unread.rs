@@ -1,4 +1,4 @@
-//! Connections whose machine does not read what has come, and that go meanwhile.
+//! Connections that end while their machine leaves received bytes unread.
 
 use std::io;
 
@@ -12,15 +12,15 @@ use crate::loops::{MaybeSend, OnLoop, Rig, on_every_loop};
 struct UnreadState {
     is_registered: bool,
     read: usize,
-    /// What the machine that does not read was told.
+    /// The events reported to the machine that does not read.
     reported: Option<EventSet>,
-    /// Of the machine that writes.
+    /// Wakes the machine that writes.
     writer: Option<Notifier>,
 }
 
 type Machine = Actor<UnreadState>;
 
-/// What a machine wants to hear of, and how many bytes it reads of what comes, and no more.
+/// The machine's interest, and the maximum number of bytes that it reads.
 type ReadPlan = (Interest, usize);
 
 fn partial_reader<S: StreamSocket + MaybeSend>(
@@ -63,7 +63,7 @@ fn acceptor<L: Listener<Socket: MaybeSend> + MaybeSend>(
     })
 }
 
-/// Writes as much as is taken, until it is woken: then it resets the connection.
+/// Writes as much as the socket accepts. When it is woken, it resets the connection.
 fn flooding_writer<S: StreamSocket + MaybeSend>(
     mut socket: S,
     scope: &mut Scope<'_, UnreadState>,
@@ -84,12 +84,12 @@ fn flooding_writer<S: StreamSocket + MaybeSend>(
     })
 }
 
-/// What a machine is told whose connection is reset while there are more bytes than it has read.
+/// The events reported to a machine whose connection is reset while it has unread bytes.
 fn events_after_reset<L: OnLoop>(plan: ReadPlan) -> EventSet {
     let mut rig = Rig::<Machine, L>::new(&Config::new(), UnreadState::default());
     rig.add_both(|listener| acceptor(listener, plan), flooding_writer);
     rig.until(|rig| rig.context(|state| state.is_registered && state.read == plan.1));
-    // Until as much is unread as there is room for.
+    // Until the buffers are full of unread bytes.
     for _ in 0..20 {
         rig.turn();
     }
@@ -97,7 +97,7 @@ fn events_after_reset<L: OnLoop>(plan: ReadPlan) -> EventSet {
         state.reported = None;
         state.writer.take().expect("it was made").wakeup();
     });
-    // As many as are enough for a loop that tells it at all.
+    // Enough turns for any loop that reports the reset at all.
     for _ in 0..100 {
         rig.turn();
     }

@@ -1,4 +1,4 @@
-//! What panics as it is dropped, or printed: machines, seeds, errors, messages.
+//! Values that panic when they are dropped or printed: machines, seeds, errors, messages.
 
 use std::time::Duration;
 
@@ -106,7 +106,7 @@ fn seeds_whose_drop_panics_do_not_end_the_loop() {
     }
 }
 
-/// An error that panics when it is printed, and another when it is dropped.
+/// An error that panics when it is printed, and another that panics when it is dropped.
 #[derive(Debug)]
 struct Unprintable;
 

@@ -1,5 +1,5 @@
-//! Panics of machines that are called where they stand, and of what is asked of them on the way:
-//! their name, the clock that times them.
+//! Panics of machines that are called in place, and of what the loop calls along the way: the
+//! machine's name, and the clock that times its handlers.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::dropped::PanicsOnDrop;
 use super::{FailureLog, Log};
 use crate::manual::{Manual, settle};
 
-/// Its very name panics.
+/// Its `type_name` panics.
 struct PanickingName;
 
 impl Machine for PanickingName {
@@ -42,7 +42,7 @@ fn a_machine_whose_name_panics_is_removed_and_its_slot_freed() {
     assert!(made.is_ok(), "no slot was lost");
 }
 
-/// Panics in its handler, which is called where it stands; and perhaps in its name.
+/// Panics in its handler, which is called in place; and perhaps in its name.
 struct PanicsInPlace<T> {
     _kept: T,
     name: fn() -> &'static str,
@@ -65,7 +65,8 @@ impl<T> Machine for PanicsInPlace<T> {
     }
 }
 
-/// It is dropped while the panic unwinds: that is how what it held knows.
+/// The machine is dropped while the panic unwinds: that is how the lock and the port that it held
+/// notice the panic.
 #[test]
 fn locks_and_ports_of_a_machine_report_its_panic_in_place() {
     let (manual, seen, lock) = (Manual::new(), FailureLog::default(), Lock::new(1));
@@ -83,7 +84,7 @@ fn locks_and_ports_of_a_machine_report_its_panic_in_place() {
     assert!(lock.try_take().expect("it is back").was_panicked());
 }
 
-/// Where the panic of the drop gets out while the other one unwinds, the process ends.
+/// If the panic of the drop escaped while the first panic unwinds, the process would abort.
 #[test]
 fn a_panic_in_place_and_again_in_drop_affects_only_that_machine() {
     type Twice = PanicsInPlace<PanicsOnDrop>;
@@ -95,7 +96,7 @@ fn a_panic_in_place_and_again_in_drop_affects_only_that_machine() {
             manual.start(&seen.config().machines_max(1), (), |_| Response::again(twice()));
         settle(&mut instance);
         assert_eq!((instance.machines().len(), instance.stats().read().panicked), (0, 1));
-        // In its handler or in its name: that is asked before by a loop that may be handed over.
+        // In its handler or in its name: a loop that may be handed over asks for the name first.
         let failures = seen.take();
         assert!(failures[0].starts_with(&format!("{reported}: panic in ")), "{failures:?}");
         assert_eq!(failures.len(), 1);
@@ -104,7 +105,7 @@ fn a_panic_in_place_and_again_in_drop_affects_only_that_machine() {
     }
 }
 
-/// Breaks the clock with which its handler is timed: before that, as it says its name, or in it.
+/// Breaks the clock that times its handler: before the handler, in `type_name`, or in the handler.
 struct ClockBreaker {
     manual: Manual,
     by_name: bool,

@@ -1,4 +1,4 @@
-//! An attempt to connect, asked how it goes.
+//! A connection attempt, and what the socket reports about its progress.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,11 +11,11 @@ use super::with_scope;
 use super::wrapped::Wrapper;
 use crate::loops::{Adopt, ListenerOn, OnKernel, OnLoop, StreamOn, local, on_kernel_loops};
 
-/// Connects to where nobody listens, and says how that ends.
+/// Connects to an address where nobody listens, and returns the error.
 fn refused<L: OnKernel, S: StreamSocket<Target = SocketAddr>>(scope: &EarlyScope<'_>) -> io::Error {
     let (_port, nobody) = L::closed();
     let mut socket = S::connect(&nobody, scope).expect("it only begins to connect");
-    // Loopback refuses before `connect` comes back, or nearly.
+    // Loopback refuses before `connect` returns, or shortly after.
     loop {
         match socket.has_connected() {
             Ok(is_connected) => assert!(!is_connected, "nobody listens"),
@@ -24,13 +24,13 @@ fn refused<L: OnKernel, S: StreamSocket<Target = SocketAddr>>(scope: &EarlyScope
     }
 }
 
-/// Asks an attempt to connect that hangs, since its listener has no room for it, a few times.
+/// Checks several times on an attempt that hangs because the listener's backlog is full.
 fn assert_hangs<L: OnKernel, S: StreamSocket<Target = SocketAddr>>(scope: &EarlyScope<'_>) {
     let listener = ListenerOn::<L>::bind(&local(), &ListenOptions::new().backlog(0), scope)
         .expect("a port is free");
     let address = listener.local_address().expect("it is bound");
     let mut attempts: Vec<S> = Vec::new();
-    // Loopback connects before `connect` comes back, as far as there is room.
+    // While there is room, loopback connects before `connect` returns.
     while attempts.last_mut().is_none_or(|last| last.has_connected().expect("it has not failed")) {
         assert!(attempts.len() < 100, "a queue of none has no end");
         attempts.push(S::connect(&address, scope).expect("it only begins to connect"));
@@ -65,7 +65,8 @@ fn a_socket_connected_to_itself_counts_as_refused<L: OnKernel>() {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
     let socket = socket.expect("descriptors are left");
     rustix::net::bind(&socket, &local()).expect("a port is free");
-    // As if the system had just chosen the port that is connected to, which it does in time.
+    // As if the system had chosen the destination port as the local port, which happens sooner or
+    // later.
     let own = rustix::net::getsockname(&socket).expect("it is bound");
     rustix::net::connect(&socket, &own).expect("it meets itself");
     let own = SocketAddr::try_from(own).expect("it is of IP");
@@ -75,7 +76,7 @@ fn a_socket_connected_to_itself_counts_as_refused<L: OnKernel>() {
         let failure = socket.has_connected().expect_err("nobody listens");
         assert_eq!(failure.kind(), io::ErrorKind::ConnectionRefused);
         drop(socket);
-        // In order it would have ended in TIME-WAIT.
+        // After an orderly close, the port would be in TIME-WAIT.
         let listener = ListenerOn::<L>::bind(&own, &ListenOptions::new(), scope);
         listener.expect("the port is whoever's that listens there");
     });

@@ -1,4 +1,4 @@
-//! Datagrams by paths.
+//! Datagrams on Unix socket paths.
 
 use std::io;
 use std::os::unix::net as unix;
@@ -19,7 +19,7 @@ fn datagrams_of_every_kind_go_both_ways<L: OnKernel>() {
     check_exchange::<L, Both<L>>(&Either::B(unix("c")), &Either::B(unix("d")));
 }
 
-/// An address that is not in the file system (unix(7)).
+/// An address in the abstract namespace, not in the file system (unix(7)).
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn abstract_address(name: &str) -> unix::SocketAddr {
     use std::os::linux::net::SocketAddrExt;

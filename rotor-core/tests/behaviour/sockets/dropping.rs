@@ -1,4 +1,4 @@
-//! A socket that is dropped, or deregistered, and what comes to it afterwards.
+//! A socket that is dropped or deregistered, and input that arrives afterwards.
 
 use std::io;
 use std::os::unix::net as unix;
@@ -14,7 +14,7 @@ use crate::loops::{
     on_kernel_loops,
 };
 
-/// Has a machine drop a source of which there is another descriptor; then something comes there.
+/// A machine drops a source that has a second descriptor; then input arrives there.
 fn assert_quiet_when_dropped<L: OnKernel, S: Source + MaybeSend + 'static>(
     make: impl FnOnce(&Scope<'_, ()>) -> io::Result<S>,
     something_comes: impl FnOnce(),

@@ -1,4 +1,4 @@
-//! Files that are sent, by the kernel and by copying.
+//! Sending files, by the kernel and by copying.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ use crate::loops::{Adopt, OnKernel, StreamOn, UnixStreamOn, on_kernel_loops};
 on_kernel_loops!(a_file_that_the_kernel_cannot_send_is_copied, "others copy all files");
 #[cfg(target_os = "linux")]
 fn a_file_that_the_kernel_cannot_send_is_copied<L: OnKernel>() {
-    // The kernel has no pages of it: sendfile(2) refuses.
+    // The kernel has no pages of this file, so sendfile(2) refuses it.
     let path = "/proc/self/cmdline";
     let content = std::fs::read(path).expect("every process has one");
     let file = File::open(path).expect("as above");
@@ -36,11 +36,11 @@ fn a_file_that_the_kernel_cannot_send_is_copied<L: OnKernel>() {
     });
 }
 
-/// Sends a file in pieces from every interesting offset, and compares what arrives.
+/// Sends parts of a file from every interesting offset, and compares what arrives.
 fn send_file_by<L: OnKernel, S: StreamSocket>(
     make: impl Fn(unix::UnixStream, &EarlyScope<'_>) -> S,
 ) {
-    // Larger than what is copied at a time.
+    // Larger than the copy buffer.
     let content: Vec<u8> = (0..40_000u32).map(|byte| (byte % 251) as u8).collect();
     let directory = Paths::new();
     let path = directory.path("file");

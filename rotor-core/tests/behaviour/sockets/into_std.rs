@@ -1,4 +1,4 @@
-//! Sockets that are converted to those of the standard library.
+//! Sockets that are converted to standard library sockets.
 
 use std::io::{Read, Write};
 use std::net::UdpSocket;

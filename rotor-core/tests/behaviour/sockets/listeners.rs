@@ -1,4 +1,4 @@
-//! Addresses that are opened, refused, and shared.
+//! Addresses that are bound, refused, and shared.
 
 use std::io;
 
@@ -45,7 +45,7 @@ fn an_address_that_cannot_be_opened_is_named_with_the_cause<L: OnKernel>() {
     }
 }
 
-/// How many of the connections that are made to `listeners` each of them gets.
+/// How many of the connections made to `listeners` each listener accepts.
 fn accepted_by_each<L: OnKernel>(listeners: TcpListeners, connections: usize) -> Vec<usize> {
     let address = listeners.local_address();
     let clients: Vec<_> = (0..connections)
@@ -56,8 +56,8 @@ fn accepted_by_each<L: OnKernel>(listeners: TcpListeners, connections: usize) ->
             .map(|listener| ListenerOn::<L>::adopt(listener, scope).expect("of this backend"));
         let mut adopted: Vec<ListenerOn<L>> = adopted.collect();
         let mut counts = vec![0; adopted.len()];
-        // Loopback has brought them all, or nearly: the first ones are asked again before others
-        // are.
+        // Loopback has delivered all connections, or nearly all: the first listeners are polled
+        // again before the later ones.
         while counts.iter().sum::<usize>() < connections {
             let next = adopted.iter_mut().position(|listener| listener.accept().is_ok());
             if let Some(next) = next {

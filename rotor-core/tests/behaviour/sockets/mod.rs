@@ -1,4 +1,4 @@
-//! What only the kernel's sockets have: paths, descriptors, files that the kernel sends.
+//! What only kernel sockets have: paths, descriptors, files sent by the kernel.
 
 mod connecting;
 mod datagrams;
@@ -23,7 +23,7 @@ use crate::loops::{OnKernel, Tested};
 
 const TEXT: &[u8] = b"The quick brown fox jumps over the lazy dog";
 
-/// A directory of one test, for its sockets.
+/// A directory for the sockets of one test.
 struct Paths(Directory);
 
 impl Paths {
@@ -31,7 +31,7 @@ impl Paths {
         Paths(Directory::create())
     }
 
-    /// The path of this name, with nothing there.
+    /// The path of this name; nothing exists there.
     fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
@@ -41,7 +41,7 @@ impl Paths {
     }
 }
 
-/// Runs something with the scope of a machine.
+/// Runs a closure with the scope of a machine.
 fn with_scope<L: OnKernel, T>(ask: impl FnOnce(&mut EarlyScope<'_>) -> T) -> T {
     let mut answer = None;
     let mut creator = new_loop::<L, Actor<()>>();
@@ -57,7 +57,7 @@ fn new_loop<L: OnKernel, M: Tested>() -> rotor_core::Loop<M, <L as OnKernel>::Ba
     L::new_loop(&Config::new()).expect("there are descriptors")
 }
 
-/// The next connection of a listener that somebody is connecting to.
+/// Accepts the next connection, which must be on its way.
 fn accept<L: Listener>(listener: &mut L) -> L::Socket {
     loop {
         match listener.accept() {

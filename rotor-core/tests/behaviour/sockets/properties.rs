@@ -1,4 +1,4 @@
-//! What a stream says of itself: its addresses, and whether a short read drains it.
+//! Properties of a stream: its addresses, and whether a short read drains it.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -15,8 +15,9 @@ use super::wrapped::Wrapper;
 use super::{accept, with_scope};
 use crate::loops::{Adopt, ListenerOn, OnKernel, StreamOn, UnixStreamOn, local, on_kernel_loops};
 
-/// On io_uring they are not: what came is copied out of memory that the kernel had filled, and a
-/// read drains a socket by what the kernel was told, not by its kind.
+/// Sockets on io_uring are not plain: received bytes are copied out of memory that the kernel
+/// filled, and whether a read drains the socket depends on what the kernel was told, not on the
+/// socket's type.
 fn has_plain_sockets<L: OnKernel>() -> bool {
     assert_eq!(is_plain::<StreamOn<L>>(), is_plain::<UnixStreamOn<L>>());
     is_plain::<StreamOn<L>>()
@@ -33,7 +34,8 @@ fn local_and_peer_addresses_match_the_two_ends<L: OnKernel>() {
         let mut listener = listener;
         let address = listener.local_address().expect("it is bound");
         let client = StreamOn::<L>::connect(&address, scope).expect("it is there");
-        // Loopback connects at once, or nearly: `accept` is what shows that it has.
+        // Loopback connects before `connect` returns, or shortly after: only `accept` shows that it
+        // has.
         let (server, peer) = loop {
             match listener.accept() {
                 Ok(accepted) => break accepted,
@@ -73,7 +75,7 @@ fn a_plain_socket_reads_into_the_spare_capacity_of_a_vector<L: OnKernel>() {
         let room = bytes.capacity() - 3;
         two.write_all(&vec![b'x'; room + 5]).expect("the system has room");
         for (count, len) in [(room, 3 + room), (0, 3 + room)] {
-            // A vector that is full is not made larger.
+            // A full vector does not grow.
             let read = read_spare(&mut one, &mut bytes).expect("it is plain");
             assert_eq!((read.expect("it is there"), bytes.len()), (count, len));
         }
@@ -88,7 +90,8 @@ fn a_plain_socket_reads_into_the_spare_capacity_of_a_vector<L: OnKernel>() {
     });
 }
 
-/// Listens with TCP or what looks like it; nothing where the system does not know that.
+/// Listens with TCP or a protocol with the same interface; `None` if the system does not support
+/// it.
 #[cfg(target_os = "linux")]
 fn listen_with<L: OnKernel>(
     protocol: Protocol,
@@ -156,7 +159,7 @@ fn socket_options_out_of_range_are_clamped_to_the_nearest_value<L: OnKernel>() {
             tcp.set_keepalive(Some(idle)).expect("it is no mistake");
             assert_eq!(tcp_keepidle(&same).expect("it can be asked"), Duration::from_secs(seconds));
         }
-        // One of whose lowest 32 bits nothing is left.
+        // A size whose lowest 32 bits are all zero.
         let huge = 1 << 32;
         tcp.set_send_buffer(huge).expect("it is no mistake");
         tcp.set_receive_buffer(huge).expect("it is no mistake");

@@ -1,4 +1,4 @@
-//! Byte streams by paths, by the machines of `every_loop`.
+//! Byte streams on Unix socket paths, used by the machines of `every_loop`.
 
 use std::io;
 
@@ -24,7 +24,7 @@ fn streams_of_every_kind_carry_bytes_both_ways<L: OnKernel>() {
     });
     let unix = directory.path("b");
     check_echo::<L, Both<L>>(&Either::B(unix.clone()), |_| Either::B(unix.clone()));
-    // A family as one parameter.
+    // A socket family as a single type parameter.
     fn family<L: OnKernel, N: Net<Listener: MaybeSend, Stream: MaybeSend>>(
         address: &<N::Listener as Listener>::Address,
         target: impl FnOnce(&N::Listener) -> <N::Stream as StreamSocket>::Target,

@@ -1,4 +1,4 @@
-//! A wrapper around another socket that leaves all it may to the defaults.
+//! A wrapper around another socket that uses every default method.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -10,7 +10,7 @@ use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
 use super::with_scope;
 use crate::loops::{Adopt, OnKernel, UnixStreamOn, on_kernel_loops};
 
-/// A wrapper that leaves all it may to the defaults.
+/// A wrapper that uses every default method.
 pub(super) struct Wrapper<S>(pub(super) S);
 
 impl<S: StreamSocket> Read for Wrapper<S> {

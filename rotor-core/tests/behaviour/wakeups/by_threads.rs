@@ -1,4 +1,4 @@
-//! Wake-ups by other threads, on the default backend: of a loop that sleeps and wakes all the time.
+//! Wake-ups by other threads, on the default backend: the loop constantly falls asleep and wakes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -9,9 +9,9 @@ use rotor_core::{Config, Exit, ExitPolicy, Loop, Response, Scope};
 
 use crate::actor::{Call, actor};
 
-/// A count that each thread stores before its wake-up is what the handler sees
-/// after it. The loop goes to sleep whenever it finds nothing, so threads meet it in every state;
-/// and it ends only when it has seen all.
+/// The handler must see the count that each thread stored before its wake-up. The loop sleeps
+/// whenever it finds nothing, so threads meet it in every state; it ends only when it has seen
+/// everything.
 #[test]
 fn no_wakeup_from_eight_threads_is_lost_as_the_loop_sleeps_and_wakes() {
     const THREADS: u64 = 8;
@@ -34,7 +34,8 @@ fn no_wakeup_from_eight_threads_is_lost_as_the_loop_sleeps_and_wakes() {
         let counts = counts.clone();
         let mut seen = 0;
         let made = creator.add_machine_with(|scope| {
-            // One machine in four is woken by a part, which takes the other way through the queue.
+            // One machine in four is woken through a part, which takes a different path through the
+            // queue.
             notifiers.push(scope.part(u32::from(index % 4 == 0)).notifier());
             Response::ok(actor(move |call, scope: &mut Scope<'_, ()>| {
                 if matches!(call, Call::Wakeup(_)) {
@@ -71,7 +72,7 @@ fn no_wakeup_from_eight_threads_is_lost_as_the_loop_sleeps_and_wakes() {
     assert_eq!(instance.stats().read().wakeups, counts.calls.load(Relaxed) as u64);
 }
 
-/// Ping-pong over a sleeping loop: each wake-up finds it asleep, or about to be.
+/// Ping-pong with a sleeping loop: each wake-up finds it asleep, or about to sleep.
 #[test]
 fn a_sleeping_loop_is_woken_each_time() {
     const ROUNDS: u32 = 10_000;
@@ -108,8 +109,8 @@ fn a_sleeping_loop_is_woken_each_time() {
     assert_eq!(instance.stats().read().wakeups, u64::from(ROUNDS));
 }
 
-/// A notifier of a part that is being used by a thread while the loop takes parts: every call of
-/// `wakeup` has a reason.
+/// A thread uses the notifier of a part while the loop takes parts: every call of `wakeup` has a
+/// reason.
 #[test]
 fn a_machine_is_never_woken_spuriously() {
     const ROUNDS: u64 = 50_000;

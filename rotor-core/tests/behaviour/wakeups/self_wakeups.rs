@@ -1,4 +1,4 @@
-//! A machine wakes itself: in its handlers, in `create`, by a part.
+//! A machine wakes itself: in its handlers, in `create`, through a part.
 
 use std::time::Duration;
 
@@ -63,15 +63,15 @@ fn a_self_wakeup_in_create_is_delivered_in_order_in_the_same_turn() {
         added.expect("there is room");
         kept.expect("the closure ran").wakeup();
         instance.turn(Some(Duration::ZERO)).expect("polling never fails");
-        // Its parent hears of it first, and who was woken before.
+        // Its parent's call comes first, then the machine that was woken before.
         assert_eq!(*instance.context(), [[9], [0], [100]]);
         settle(&mut instance);
         assert_eq!((instance.context().len(), instance.stats().read().wakeups), (3, 3));
     }
 }
 
-/// The seed of a machine that is woken in `create`, as the closure says, and records by whom, plus
-/// 100.
+/// The seed of a machine that `wake` wakes in `create`. The machine records which parts were woken,
+/// plus 100.
 fn seed_woken_in_create(wake: fn(&mut Scope<'_, Log>)) -> Seed<Log> {
     Seed::new("child", move |scope| {
         wake(scope);
@@ -88,7 +88,8 @@ fn wakeup_recorder() -> Actor<Log> {
     })
 }
 
-/// Whatever the handler, and whoever else wakes it meanwhile: one call, in the next turn.
+/// Whichever handler it is, and whatever else wakes the machine in the meantime: one call, in the
+/// next turn.
 #[test]
 fn self_wakeups_in_every_handler_coalesce_with_other_wakeups() {
     for handler in ["ready", "timeout", "wakeup", "draining", "spawned", "spawn_error"] {
@@ -136,7 +137,7 @@ fn self_wakeups_in_every_handler_coalesce_with_other_wakeups() {
 
 #[test]
 fn a_self_wakeup_with_a_spawn_reaches_the_parent_after_the_spawn() {
-    // The second spawn is deferred where the budget is one.
+    // With a budget of one, the second spawn is deferred.
     for spawns_per_event in [1, 2] {
         let manual = Manual::new();
         let config = Config::new().spawns_per_event(spawns_per_event);
@@ -190,7 +191,7 @@ fn a_self_wakeup_of_an_ended_machine_reaches_nobody() {
         let first = instance.machines().iter().map(|(token, _)| token).next();
         let others = [tokens[0], first.expect("it notes"), tokens[1]];
         others.iter().for_each(|token| manual.feed(*token, EventSet::READABLE));
-        // In `create` as well, with nobody who has heard of the machine.
+        // In `create` as well, for a machine that is never made.
         for panics in [false, true] {
             let made = instance.add_machine_with(|scope| {
                 scope.wake_self();
