@@ -1,6 +1,6 @@
 //! The memory use of machines; and that nothing grows however long a loop runs.
 //!
-//! It has its own process, with a counting allocator; its tests run one at a time.
+//! Runs in its own process, with a counting allocator; its tests run one at a time.
 
 use std::alloc::System;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
 //! A system that can start no thread: sections that would be handed over hold up their loop, and
-//! the loop is not taken from stuck handlers. It has its own process, whose limit it lowers.
+//! the loop is not taken from stuck handlers. Runs in its own process, whose limit it lowers.
 #![cfg(target_os = "linux")]
 
 use std::sync::{Arc, Mutex, mpsc};

@@ -1,5 +1,5 @@
 //! A logger that panics, which is a bug in the program: its messages are lost, but the loop and the
-//! pool continue. It has its own process, which uses that logger.
+//! pool continue. Runs in its own process, which uses that logger.
 
 use std::io;
 use std::time::Duration;

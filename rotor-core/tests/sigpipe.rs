@@ -1,7 +1,7 @@
 //! When the peer has hung up, a write returns an error and raises no signal, even in a program that
 //! does not ignore SIGPIPE.
 //!
-//! It has its own process, since signal dispositions apply to the whole process. Rust's runtime
+//! Runs in its own process, since signal dispositions apply to the whole process. Rust's runtime
 //! ignores SIGPIPE; this process installs a handler, which is as far from that as safe code can
 //! get.
 #![cfg(target_os = "linux")]

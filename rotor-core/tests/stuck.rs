@@ -1,4 +1,4 @@
-//! Handlers that block their loop, as the watchdog sees them. It has its own process, whose logger
+//! Handlers that block their loop, as the watchdog sees them. Runs in its own process, whose logger
 //! keeps the messages. Handlers wait for reports, never for time.
 
 use std::hint;

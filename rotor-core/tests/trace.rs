@@ -1,4 +1,4 @@
-//! What the loop logs at level `trace`: one line per event. It has its own process, whose logger
+//! What the loop logs at level `trace`: one line per event. Runs in its own process, whose logger
 //! keeps the messages.
 
 use std::sync::{Mutex, PoisonError};
