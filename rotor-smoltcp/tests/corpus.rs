@@ -1,5 +1,4 @@
-//! Runs the body of the fuzz target on its saved corpus, and packets of every kind of nonsense on a
-//! host that goes on to serve. Without a fuzzer.
+//! Runs the body of the fuzz target on its saved corpus and on random bytes, without a fuzzer.
 #![forbid(unsafe_code)]
 
 mod fuzz_bodies;
@@ -14,14 +13,14 @@ fn the_saved_corpus_passes() {
     }
 }
 
-/// What fuzzing does for hours, for a moment: any bytes, from seeds.
+/// A short version of what fuzzing does for hours: random bytes from seeds.
 #[test]
 fn any_bytes_pass() {
     for seed in 0..300 {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut bytes = vec![0; random.usize(0..600)];
         random.fill(&mut bytes);
-        // Half of them mostly segments, which go deeper.
+        // Half of the inputs are mostly segments, which reach deeper code.
         if seed % 2 == 0 {
             bytes.iter_mut().skip(1).step_by(7).for_each(|byte| *byte = *byte & !3 | 1);
         }

@@ -122,8 +122,8 @@ fn a_dropped_socket_frees_its_address_and_sends_its_datagrams() {
     bind(&mut rig.client, (CLIENT, 99).into());
 }
 
-/// On Ethernet the first datagram waits for an answer to who has the address; where the question is
-/// lost it is asked again.
+/// On Ethernet the first datagram waits for the resolution of the address. A lost request is sent
+/// again.
 #[test]
 fn a_datagram_waits_for_the_hardware_address_of_its_target() {
     let cable = MemoryConfig::new().medium(Medium::Ethernet).lost(600).seed(3);
@@ -131,7 +131,7 @@ fn a_datagram_waits_for_the_hardware_address_of_its_target() {
     let mut server = bind(&mut rig.server, (SERVER, 53).into());
     let mut client = bind(&mut rig.client, (CLIENT, 0).into());
     let mut buffer = [0; 9];
-    // The datagram itself may be lost as well: then another is sent.
+    // The datagram itself may be lost as well; then another one is sent.
     for _ in 0..20 {
         client.send_to(b"who?", &(SERVER, 53).into()).expect("there is room");
         rig.pass(Duration::from_secs(10));
@@ -158,14 +158,14 @@ fn datagrams_to_an_unknown_host_expire() {
     assert_eq!(receive(&mut rig, &mut client).0, b"and more");
 }
 
-/// A query with a forged sender has its answer wait for a host that is not there; the answers to
-/// others go out meanwhile.
+/// The answer to a query with a forged sender waits for a host that does not exist. Answers to
+/// other hosts are sent meanwhile.
 #[test]
 fn an_unknown_host_does_not_delay_other_targets() {
     let mut rig = Rig::on(MemoryConfig::new().medium(Medium::Ethernet));
     let mut server = bind(&mut rig.server, (SERVER, 53).into());
     let mut client = bind(&mut rig.client, (CLIENT, 7).into());
-    // So that each knows where the other is.
+    // After this, each host knows the other's hardware address.
     client.send_to(b"who?", &(SERVER, 53).into()).expect("there is room");
     assert_eq!(receive(&mut rig, &mut server).0, b"who?");
     for last in 70..80 {
@@ -180,7 +180,7 @@ fn an_unknown_host_does_not_delay_other_targets() {
     assert_eq!(rig.server.stats().unsent, 10);
 }
 
-/// As many as a socket keeps wait for hosts that are not there; then they make room.
+/// A full queue of datagrams waits for hosts that do not exist; then they make room.
 #[test]
 fn a_queue_full_of_unknown_hosts_does_not_delay_other_targets() {
     let mut rig = Rig::on(MemoryConfig::new().medium(Medium::Ethernet));
@@ -199,7 +199,7 @@ fn a_queue_full_of_unknown_hosts_does_not_delay_other_targets() {
     }
 }
 
-/// All in one turn, before anybody was asked for.
+/// All in one turn, before any address resolution.
 #[test]
 fn a_blocked_sender_is_notified_once_there_is_room() {
     let mut rig = Rig::on(MemoryConfig::new().medium(Medium::Ethernet));
@@ -218,13 +218,14 @@ fn a_blocked_sender_is_notified_once_there_is_room() {
         rig.pass(Duration::from_millis(100));
         assert_eq!(rig.server.take_events().contains(&EventSet::WRITABLE), is_told, "{to}");
         assert_eq!(not_yet(server.send_to(b"me", &to)).is_some(), is_told, "{to}");
-        // They are given up.
+        // The waiting datagrams are given up.
         rig.pass(Duration::from_secs(10));
     }
     assert!(rig.server.take_events().contains(&EventSet::WRITABLE), "there is room");
 }
 
-/// Whoever forges a sender without a port, or answers one, is refused at once, and holds up nothing.
+/// Forged senders may have no port or no address. A datagram to such a target is refused
+/// immediately and delays no other.
 #[test]
 fn a_target_without_a_port_or_address_is_refused() {
     for medium in [Medium::Ip, Medium::Ethernet] {

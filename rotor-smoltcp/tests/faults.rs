@@ -1,5 +1,5 @@
-//! Networks that lose, double, delay and change packets: what is read is what was written, byte for
-//! byte, and every run is a function of its seed.
+//! Networks that lose, duplicate, delay and corrupt packets: the bytes read are exactly the bytes
+//! written, and every run is a function of its seed.
 #![forbid(unsafe_code)]
 
 mod rig;
@@ -11,11 +11,12 @@ use rig::{Rig, config, fill, not_yet, text};
 use rotor_core::net::StreamSocket;
 use rotor_smoltcp::{Medium, MemoryConfig, StackConfig};
 
-/// How much one side sends, and the other.
+/// The number of bytes that the client sends, and the server.
 const FORTH: usize = 4 << 20;
 const BACK: usize = 1 << 20;
 
-/// Sends both ways at once until both have all; how long it took, and how many packets.
+/// Sends in both directions until both sides have received everything. Returns the time that this
+/// took, and the numbers of packets.
 fn converse(
     cable: MemoryConfig,
     of_hosts: impl Fn(StackConfig) -> StackConfig,
@@ -82,7 +83,7 @@ fn the_smallest_and_the_largest_mtu_transfer_the_same_bytes() {
     let [small, large] = [576, 65_535].map(|mtu| {
         let clock = rotor_smoltcp::ManualClock::new();
         let cable = MemoryConfig::new().mtu(mtu).clock(&clock);
-        // IPv6 asks for more than 576.
+        // IPv6 requires a larger MTU than 576.
         let only_four =
             |last| StackConfig::new().address(std::net::IpAddr::from([10, 0, 0, last]), 24).seed(1);
         let mut rig = Rig::with(cable, only_four(1), only_four(2));
@@ -102,7 +103,7 @@ fn a_run_is_a_function_of_its_seed() {
     assert_ne!(run(11), run(12));
 }
 
-/// Bytes that look like chance, the same in each run.
+/// Pseudorandom bytes, the same in each run.
 struct Noise(u64);
 
 impl Noise {
@@ -117,16 +118,17 @@ impl Noise {
     }
 }
 
-/// `ROTOR_TRANSFER_MIB` says how much; `tests/long/smoltcp-gigabyte` asks for a gibibyte.
+/// `ROTOR_TRANSFER_MIB` sets the length; `tests/long/smoltcp-gigabyte` sets it to a gibibyte.
 #[test]
 fn a_long_transfer_over_a_faulty_network_is_complete() {
     const PIECE: usize = 64 << 10;
     let asked = std::env::var("ROTOR_TRANSFER_MIB").ok().and_then(|text| text.parse().ok());
     let pieces = asked.unwrap_or(4) * ((1 << 20) / PIECE);
     let cable = rough(5).mtu(576).lost(100).doubled(20).delayed(100, Duration::from_millis(10));
-    // IPv6 asks for more than 576.
-    // The time between tries grows to a minute. One try in five is lost, there or back, so among the
-    // two million packets of a gibibyte are some that need more tries than five minutes have.
+    // IPv6 requires a larger MTU than 576.
+    // The interval between retransmissions grows to a minute. One attempt in five is lost, in one
+    // direction or the other, so some of the two million packets of a gibibyte need more attempts
+    // than fit into five minutes.
     let host = |last: u8| {
         let config = StackConfig::new().address([10, 0, 0, last].into(), 24);
         config.seed(last.into()).user_timeout(Duration::MAX)

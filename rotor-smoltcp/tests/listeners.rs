@@ -1,4 +1,4 @@
-//! Listeners: a backlog that is counted, floods, addresses.
+//! Listeners: backlog limits, floods, addresses.
 #![forbid(unsafe_code)]
 
 mod rig;
@@ -18,7 +18,7 @@ use smoltcp::wire::{
     IpProtocol, Ipv4Packet, Ipv4Repr, TcpControl, TcpPacket, TcpRepr, TcpSeqNumber,
 };
 
-/// A host, and a cable to it on which the test says what it likes.
+/// A host, and a cable on which the test sends arbitrary packets to it.
 struct FloodedHost {
     clock: ManualClock,
     host: Host,
@@ -70,7 +70,8 @@ impl FloodedHost {
         (0..count).for_each(|_| self.host.turn());
     }
 
-    /// What the host has said since: to which port, with which flags, the number of its own.
+    /// What the host has sent since the last call: the destination port, the flags, the host's
+    /// sequence number.
     fn received(&mut self) -> Vec<(u16, &'static str, i32)> {
         let (mut said, mut packet) = (Vec::new(), [0; 2_000]);
         while let Some(len) = not_yet(self.cable.receive(&mut packet)) {
@@ -101,11 +102,11 @@ fn a_syn_flood_is_limited_to_the_backlog_and_expires() {
         assert_eq!(stats.connections, backlog as usize);
         assert_eq!(stats.half_open_overflowed, 1_000 - u64::from(backlog));
         assert_eq!(not_yet(listener.accept()).map(|_| ()), None, "nobody has come");
-        // Those that were the last of a turn hear of it.
+        // The last SYNs of each turn are answered.
         let said: Vec<u16> = flooded.received().into_iter().map(|(port, ..)| port).collect();
         assert!(said.len() <= 4 * backlog as usize, "{said:?}");
         assert!(said.ends_with(&(1_001 - backlog as u16..=1_000).collect::<Vec<_>>()), "{said:?}");
-        // They say nothing more, and make room when their time is over.
+        // They stay silent, and make room when their time is over.
         let end = flooded.clock.now() + Duration::from_secs(6);
         while flooded.clock.now() < end && flooded.clock.step_until(end) {
             flooded.host.turn();
@@ -144,7 +145,7 @@ fn a_handshake_completed_before_a_flood_fills_the_backlog_is_accepted() {
         if !is_accepted {
             assert!(matches!(said[..], [(9, "RST", _)]), "who was forgotten hears so: {said:?}");
         }
-        // Whoever waits to be accepted makes no room.
+        // Connections that wait to be accepted make no room.
         floods(&mut flooded, 100);
         assert_eq!(flooded.host.stats().backlog_overflowed, 0);
         assert_eq!(flooded.host.stats().half_open, 16);
@@ -157,7 +158,7 @@ fn a_long_flood_leaves_no_state() {
     let _listener = flooded.host.listen_on((SERVER, 80).into(), 4);
     for round in 0..20_000_u16 {
         flooded.send(round, TcpControl::Syn, (7, None));
-        // Some are completed, some are taken back.
+        // Some handshakes are completed, some are reset.
         flooded.turns(2);
         for (port, flags, number) in flooded.received() {
             match (round % 7, flags) {
@@ -263,7 +264,7 @@ fn unaccepted_connections_of_unreachable_peers_are_removed() {
     let listener = rig.server.listen_on((SERVER, 80).into(), 8);
     let client = rig.client.connect((SERVER, 80).into());
     rig.until(|rig| rig.server.stats().accepted == 1);
-    // The client's loop gets no turn any more, and where it was is forgotten meanwhile.
+    // The client's loop gets no more turns, and its hardware address is forgotten meanwhile.
     let alone = |rig: &mut Rig, seconds| {
         let end = rig.clock.now() + Duration::from_secs(seconds);
         while rig.clock.now() < end {
@@ -308,7 +309,7 @@ fn a_peer_can_reconnect_from_the_same_port() {
         let [(9, "SYN", number)] = said[..] else { panic!("{round}: {said:?}") };
         flooded.send(9, TcpControl::None, (own + 1, Some(number + 1)));
         flooded.turns(2);
-        // The host ends first, so it is the one that waits (TIME-WAIT).
+        // The host ends first, so its side is the one in TIME-WAIT.
         drop(listener.accept().expect("it has come"));
         flooded.turns(2);
         flooded.send(9, TcpControl::Fin, (own + 1, Some(number + 2)));
@@ -325,7 +326,7 @@ fn a_peer_can_reconnect_before_its_reset_is_read() {
     let mut held = Vec::new();
     for round in 0..3 {
         let own = 1_000 * round;
-        // With the reset of the one before, in one turn.
+        // In one turn with the reset of the previous connection.
         flooded.send(9, TcpControl::Syn, (own, None));
         flooded.turns(3);
         let said = flooded.received();
@@ -395,7 +396,7 @@ fn lingering_connections_are_limited() {
         }
         flooded.turns(2);
         flooded.received();
-        // Their peers never answer, so they do not end by themselves.
+        // Their peers never answer, so the connections do not end by themselves.
         drop(sockets);
         flooded.turns(2);
         let (most, count) = (most.max(1), usize::from(count));
@@ -403,12 +404,12 @@ fn lingering_connections_are_limited() {
         assert_eq!(stats.lingering, count.min(most), "{count} of {most}");
         assert_eq!(stats.connections, stats.lingering);
         assert_eq!(stats.lingering_overflowed, count.saturating_sub(most) as u64);
-        // Those that were dropped first are reset, each in its turn.
+        // The connections that were dropped first are reset, in order.
         let said = flooded.received();
         let reset = said.iter().filter(|(_, flags, _)| *flags == "RST").map(|(port, ..)| *port);
         let expected: Vec<u16> = (1..=count.saturating_sub(most) as u16).collect();
         assert_eq!(reset.collect::<Vec<_>>(), expected, "{count} of {most}: {said:?}");
-        // And then they are over, too.
+        // The remaining ones end later.
         let end = flooded.clock.now() + Duration::from_secs(31);
         while flooded.clock.now() < end && flooded.clock.step_until(end) {
             flooded.host.turn();
@@ -424,7 +425,7 @@ fn connections_in_time_wait_do_not_fill_the_stack() {
     let mut rig = Rig::with(MemoryConfig::new(), few(1), few(2));
     let mut listener = rig.server.listen_on((SERVER, 80).into(), 8);
     for round in 0..4 {
-        // Each side ends first by turns, and is the one that waits (TIME-WAIT).
+        // The two sides take turns in ending first, and so in entering TIME-WAIT.
         let (server, client) = rig.pair_by(&mut listener, (SERVER, 80).into());
         let (first, second) = if round % 2 == 0 { (server, client) } else { (client, server) };
         drop(first);
@@ -433,7 +434,7 @@ fn connections_in_time_wait_do_not_fill_the_stack() {
         rig.pass(Duration::from_millis(100));
     }
     assert!(rig.clock.now() < Time::ZERO + Duration::from_secs(5), "{rig:?}");
-    // Those that somebody has do not.
+    // Connections in use make no room.
     let _held: Vec<_> = (0..2).map(|_| rig.pair_by(&mut listener, (SERVER, 80).into())).collect();
     let full = rig.client.with(|scope| SmoltcpTcpStream::connect(&(SERVER, 80).into(), scope));
     assert_eq!(full.expect_err("it has two").kind(), ErrorKind::OutOfMemory);

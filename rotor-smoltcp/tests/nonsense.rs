@@ -1,4 +1,4 @@
-//! Packets of every kind of nonsense, one by one, to a host that goes on to serve.
+//! Malformed packets of every kind, one at a time, to a host that continues to serve.
 #![forbid(unsafe_code)]
 
 mod rig;
@@ -9,7 +9,7 @@ use rotor_smoltcp::{Device, ManualClock, Medium, MemoryConfig, MemoryDevice};
 use std::io::Write;
 use std::time::Duration;
 
-/// An IPv4 packet from 10.0.0.2 to 10.0.0.1, whose header is right but for `change`.
+/// An IPv4 packet from 10.0.0.2 to 10.0.0.1, with a valid header except for `change`.
 fn packet(protocol: u8, payload: &[u8], change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
     let mut packet = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1];
     packet.extend(payload);
@@ -126,7 +126,7 @@ fn a_host_survives_malformed_packets() {
             let clock: ManualClock = rig.clock.clone();
             let mut listener = rig.server.listen_on((SERVER, 80).into(), 4);
             let before = rig.pair_by(&mut listener, (SERVER, 80).into());
-            // Said by another end, with the cable of a host of its own.
+            // The test sends the packet itself, on the cable of a separate host.
             let cable = MemoryConfig::new().medium(medium).clock(&clock);
             let (left, mut cable) = MemoryDevice::pair(&cable).expect("descriptors are left");
             let mut host = rig::Host::open(left, &rig::config(1), &clock);

@@ -1,5 +1,6 @@
-//! A TUN device to which sums and segments are left, with the kernel's TCP at the other end: in a
-//! network namespace of its own, which takes root; without, that is said and nothing shown.
+//! A TUN device with checksum and segmentation offload, and the kernel's TCP at the other end. The
+//! test runs in a network namespace of its own, which requires root. Without that, it prints that
+//! it is skipped.
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "the kernel's side is no machine: threads, sockets")]
@@ -24,15 +25,15 @@ use echo::Echo;
 #[path = "../../tests/loops/echo.rs"]
 mod echo;
 
-/// Set where the test has its namespace.
+/// Set in the process that runs inside the namespace.
 const INSIDE: &str = "ROTOR_TEST_NAMESPACE";
 
-/// How much goes in each direction, for each version of IP.
+/// The number of bytes in each direction, for each version of IP.
 const BYTES: usize = 64 << 20;
 
 const PORT: u16 = 7;
 
-/// Whether programs and rights are there; says what is missing.
+/// Whether the programs and permissions are available. Prints what is missing.
 fn can_create_a_namespace() -> bool {
     let mut tries = Command::new("timeout");
     tries.args(["20", "unshare", "-n", "ip", "tuntap", "add", "dev", "a", "mode", "tun"]);
@@ -57,7 +58,7 @@ fn all_bytes_arrive_when_the_kernel_segments_packets() {
     assert!(output.status.success() && text.contains("1 passed"), "{output:?}");
 }
 
-/// Serves on the device until it is stopped; says how to stop it, and what counts.
+/// Serves on the device until it is stopped. Sends handles to stop it and to read its counters.
 fn serve(addresses: [IpAddr; 2], ready: &mpsc::Sender<(LoopHandle, SmoltcpHandle)>) {
     type Machine = Accept<Stream<Echo, SmoltcpTcpStream>, SmoltcpTcpListener>;
     let device = KernelDevice::tun_offloading("rotor0").expect("it may be made");
@@ -86,7 +87,7 @@ fn ip(words: &str) {
     assert!(status.success(), "ip {words}");
 }
 
-/// Sends bytes that say where they belong, and reads them back.
+/// Sends bytes whose values depend on their position, and reads them back.
 fn converse(target: SocketAddr) {
     let pattern: Vec<u8> = (0..251 * 261).map(|byte| (byte % 251) as u8).collect();
     let mut writes = TcpStream::connect(target).expect("somebody listens");
@@ -128,7 +129,7 @@ fn all_bytes_arrive_inside_a_namespace() {
         let before = stats.stats();
         converse((address, PORT).into());
         let stats = stats.stats();
-        // Nearly all of it came, and left, in large packets.
+        // Nearly everything arrived and left in large packets.
         assert!(stats.merged - before.merged > (BYTES / 1_500 / 2) as u64, "{stats:?}");
         assert!(stats.received_large > before.received_large, "{stats:?}");
         assert!(stats.received - before.received < (BYTES / 1_500) as u64, "{stats:?}");

@@ -1,5 +1,5 @@
-//! Stacks on the hosts of a simulation: what is read is what was written whatever happens to packets,
-//! a connection survives what TCP survives, and whoever loses it is told so.
+//! Stacks on the hosts of a simulation. The bytes read are the bytes written, whatever happens to
+//! packets; a connection survives what TCP survives; a lost connection is reported.
 #![forbid(unsafe_code)]
 
 use std::io::Write;
@@ -17,12 +17,12 @@ use rotor_sim::{
 };
 use rotor_smoltcp::{Smoltcp, SmoltcpTcpListener, SmoltcpTcpStream, StackConfig};
 
-/// Sends a long text for each line, and ends with its peer.
+/// Sends a long text for each line, and ends when its peer ends.
 struct Texts;
 
 const LEN: usize = 100_000;
 
-/// Bytes that show where they belong.
+/// Bytes whose values depend on their position.
 fn text() -> Vec<u8> {
     (0..LEN).map(|byte| (byte % 251) as u8).collect()
 }
@@ -31,7 +31,7 @@ impl Protocol for Texts {
     type Context = ();
     type Seed = ();
 
-    /// TCP goes on for longer than a stream waits for its output, as a rule.
+    /// TCP usually retries for longer than a stream waits for its output.
     fn config((): &()) -> Arc<StreamConfig> {
         StreamConfig::new().flush_timeout(Duration::from_secs(600)).share()
     }
@@ -57,7 +57,7 @@ impl Protocol for Texts {
 type Server = Accept<Stream<Texts, SmoltcpTcpStream>, SmoltcpTcpListener>;
 type Client = ScriptClient<SmoltcpTcpStream, ()>;
 
-/// A server and a host of clients; small buffers, so that windows close.
+/// A server and a host for clients. The buffers are small, so that windows close.
 fn hosts(sim: &mut Sim) -> Result<(Host<Server>, Host<Client>), BoxError> {
     let config = || StackConfig::new().receive_buffer_bytes(5_000).send_buffer_bytes(8_000);
     let server = sim.host("server", move |boot| {
@@ -65,7 +65,7 @@ fn hosts(sim: &mut Sim) -> Result<(Host<Server>, Host<Client>), BoxError> {
         let mut creator = Loop::<Server, _>::with_backend(backend, &boot.config())?;
         for any in ["0.0.0.0:7", "[::]:7"] {
             let Ok(address) = any.parse() else { return Err("an address".into()) };
-            // Packets may be too short for IPv6.
+            // The MTU may be too small for IPv6; binding succeeds nevertheless.
             let bound = creator.add_machine_with(|scope| {
                 Accept::bind(&address, &ListenOptions::new(), (), AcceptConfig::new(), scope)
             });
@@ -120,8 +120,8 @@ fn all_bytes_arrive_once_and_in_order_despite_packet_faults() {
             let four = sim.address(server);
             let targets = if mtu < 1_280 { vec![four] } else { vec![four, SIX] };
             for target in targets {
-                // One attempt: no connection is lost by this. But what is lost several times in a row
-                // is sent again after up to a minute each time (RFC 6298 §5).
+                // One attempt, since no connection is lost. But a segment that is lost several
+                // times in a row is sent again after up to a minute each time (RFC 6298 §5).
                 let script = script().shutdown().expect_end().patience(Duration::from_secs(3_000));
                 let transcript = play(sim, clients, target, script)?;
                 sim.run_until(Duration::from_secs(3_600), |_| transcript.has_ended())?;
@@ -162,8 +162,8 @@ fn a_connection_survives_a_network_outage_of_a_minute() -> Result<(), BoxError> 
     Ok(())
 }
 
-/// How a client ends whose connection was lost to something that happens in the midst of it, and how
-/// many machines the server has then.
+/// The error of a client whose connection is lost to `fault`. Asserts that the server has only its
+/// listeners left then.
 fn outcome_of_lost_connection(
     at: Duration,
     fault: impl Fn(&mut Sim, Host<Server>) -> Result<(), BoxError>,
@@ -189,7 +189,7 @@ fn outcome_of_lost_connection(
 
 #[test]
 fn a_reset_by_a_middlebox_is_reported_to_both_ends() -> Result<(), BoxError> {
-    // In the midst of an answer.
+    // In the middle of an answer.
     let error = outcome_of_lost_connection(Duration::from_millis(300), |sim, _| {
         sim.set_faults(Faults::none().set(Fault::MiddleBoxResets, 1.0));
         sim.run_for(Duration::from_secs(1))?;
@@ -203,7 +203,7 @@ fn a_reset_by_a_middlebox_is_reported_to_both_ends() -> Result<(), BoxError> {
 #[test]
 fn a_send_to_a_restarted_host_reports_a_reset() -> Result<(), BoxError> {
     for how in [Crash::Process, Crash::Power] {
-        // Before the second question.
+        // Before the second request.
         let error = outcome_of_lost_connection(Duration::from_millis(1_500), |sim, server| {
             sim.crash(server, how);
             sim.run_for(Duration::from_millis(100))?;
@@ -214,7 +214,8 @@ fn a_send_to_a_restarted_host_reports_a_reset() -> Result<(), BoxError> {
     Ok(())
 }
 
-/// All but one: the simulation does not hear which machines gave their sockets away.
+/// All readiness faults except three. Two of these affect only the simulation's own sockets; for
+/// stale edges, the simulation would have to know which machines gave their sockets away.
 #[test]
 fn stacks_work_with_late_duplicate_and_spurious_edges() {
     let others = [Fault::WouldBlock, Fault::UnarmedEdgeLost, Fault::StaleEdge];

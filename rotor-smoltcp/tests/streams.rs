@@ -1,5 +1,5 @@
-//! Connections between two stacks: what is written is read, ends and failures are told, no edge is
-//! lost.
+//! Connections between two stacks: the bytes written are read, ends and failures are reported, no
+//! edge is lost.
 #![forbid(unsafe_code)]
 
 mod rig;
@@ -73,7 +73,7 @@ fn bytes_written_before_a_loop_ends_are_sent() {
     server.write_all(b"farewell").expect("there is room");
     drop(server);
     let Rig { clock, server, client: mut host } = rig;
-    // Whoever counts on goes on to have the stack.
+    // A handle that reads the counters keeps the stack alive.
     let Host { instance, handle } = server;
     drop(instance);
     let mut got = Vec::new();
@@ -85,7 +85,7 @@ fn bytes_written_before_a_loop_ends_are_sent() {
     assert_eq!(handle.stats().accepted, 1);
 }
 
-/// Its owner has it still when the loop, and all else that has the stack, is gone.
+/// Its owner still holds it when the loop, and everything else that holds the stack, is gone.
 #[test]
 fn a_stream_that_outlives_its_loop_sends_its_bytes_when_dropped() {
     let mut rig = Rig::new();
@@ -111,7 +111,7 @@ fn a_reset_is_reported_once_and_earlier_bytes_are_read() {
     server.write_all(b"nobody reads this").expect("there is room");
     rig.until(|rig| rig.server.take_events().iter().any(|events| events.is_readable()));
     rig.turn();
-    // With something unread: that is what a reset says.
+    // A reset, since there are unread bytes.
     drop(client);
     rig.until(|rig| rig.server.take_events().iter().any(|events| events.contains(EventSet::ERROR)));
     assert_eq!(rig.server.stats().reset, 1);
@@ -194,7 +194,7 @@ fn a_silent_peer_times_out_only_when_it_owes_an_answer() {
         if writes {
             server.write_all(b"hello?").expect("there is room");
         }
-        // The client's loop gets no turn any more.
+        // The client's loop gets no more turns.
         let end = rig.clock.now() + Duration::from_secs(600);
         while rig.clock.now() < end && rig.clock.step_until(end) {
             rig.server.turn();
@@ -241,7 +241,7 @@ fn a_rarely_probed_connection_lasts_until_a_probe_is_unanswered() {
     server.set_keepalive(Some(Duration::from_secs(300))).expect("it is connected");
     rig.pass(Duration::from_secs(1_000));
     assert!(server.is_connected(), "{:?}", rig.server.stats());
-    // The client's loop gets no turn any more.
+    // The client's loop gets no more turns.
     let end = rig.clock.now() + Duration::from_secs(400);
     while rig.clock.now() < end && rig.clock.step_until(end) {
         rig.server.turn();
@@ -272,7 +272,7 @@ fn virtual_time_does_not_advance_to_an_unlimited_deadline() {
     let mut rig = Rig::with(MemoryConfig::new(), config(1).linger(Duration::MAX), config(2));
     let (server, client) = rig.pair();
     drop(server);
-    // The peer does not end its side, and nobody waits for that with an end.
+    // The peer does not end its side, and there is no limit for waiting for that.
     while rig.turn() {}
     assert!(rig.clock.now() < Time::ZERO + Duration::from_secs(60), "{rig:?}");
     assert_eq!((rig.server.stats().connections, rig.server.stats().lingered_too_long), (1, 0));
@@ -280,7 +280,7 @@ fn virtual_time_does_not_advance_to_an_unlimited_deadline() {
     rig.until(|rig| rig.server.stats().connections == 0);
 }
 
-/// Whoever was told that it would block is told when it does not, however little is read at a time.
+/// A writer that got `WouldBlock` is notified once there is room, however little is read at a time.
 #[test]
 fn no_edge_is_lost_between_a_full_writer_and_a_slow_reader() {
     for congestion in [Congestion::Cubic, Congestion::Off] {
@@ -294,7 +294,7 @@ fn no_edge_is_lost_between_a_full_writer_and_a_slow_reader() {
         rig.client.take_events();
         let mut chunk = [0; 777];
         rig.until(|rig| {
-            // By events alone.
+            // Acts on events only.
             if rig.client.take_events().iter().any(|events| events.is_writable()) {
                 taken += fill(&mut client, &sent[taken..]);
             }
@@ -309,8 +309,7 @@ fn no_edge_is_lost_between_a_full_writer_and_a_slow_reader() {
     }
 }
 
-/// As far as its peer has room: a rest would wait for an acknowledgement, and cost a third packet.
-/// Its peer would find out by itself, by a probe a second or more later.
+/// Without the update, the peer would notice the room only by a probe, a second or more later.
 #[test]
 fn a_read_of_a_full_window_sends_an_update_immediately() {
     let mut rig = Rig::new();
@@ -327,6 +326,7 @@ fn a_read_of_a_full_window_sends_an_update_immediately() {
     assert_eq!(got.len(), 2 * 65_536, "as much again, of {taken}");
 }
 
+/// As far as its peer has room: a rest would wait for an acknowledgement and cost a third packet.
 #[test]
 fn a_large_response_is_sent_in_the_turn_that_wrote_it() {
     let roomy = config(2).receive_buffer_bytes(256 * 1024);
@@ -335,7 +335,7 @@ fn a_large_response_is_sent_in_the_turn_that_wrote_it() {
     server.set_nodelay(true).expect("it is connected");
     let (head, body) = (text(8 * 1024), text(64 * 1024));
     let mut packets = Vec::new();
-    // The congestion window opens with the first ones.
+    // The first rounds open the congestion window.
     for _ in 0..4 {
         let before = rig.server.stats().sent;
         let slices = [IoSlice::new(&head), IoSlice::new(&body)];
@@ -343,7 +343,7 @@ fn a_large_response_is_sent_in_the_turn_that_wrote_it() {
         rig.server.turn();
         packets.push(rig.server.stats().sent - before);
         assert!(rig.read(&mut client, Some(72 * 1024)) == [&head[..], &body].concat());
-        // All of it is acknowledged.
+        // Everything is acknowledged.
         rig.pass(Duration::from_millis(100));
     }
     assert_eq!(packets.last(), Some(&2), "{packets:?}");
@@ -369,14 +369,14 @@ fn earlier_events_are_reported_on_registration() {
     rig.turn();
     let told = rig.server.take_events();
     assert!(told.iter().any(|events| events.contains(EventSet::READABLE | EventSet::READ_CLOSED)));
-    // Twice is an error, and a socket can be given to another machine.
+    // Registering again is an error; a socket can be moved to another machine.
     let again = rig.server.with(|scope| scope.register(&mut server, rotor_core::Interest::Both));
     assert_eq!(again.expect_err("it is registered").kind(), ErrorKind::AlreadyExists);
     rig.server.with(|scope| scope.deregister(&mut server)).expect("it is registered");
     rig.server.register(&mut server);
     rig.turn();
     assert!(!rig.server.take_events().is_empty(), "the other one knows of nothing");
-    // And not with another loop.
+    // It cannot be moved to another loop.
     let error = rig.client.with(|scope| scope.register(&mut server, rotor_core::Interest::Both));
     assert_eq!(error.expect_err("it is of another").kind(), ErrorKind::Unsupported);
 }
@@ -394,7 +394,7 @@ fn bytes_are_ignored_after_a_read_shutdown_and_reset_after_a_drop() {
     drop(server);
     rig.until(|_| client.take_error().expect("it can be asked").is_some());
     assert_eq!(rig.client.stats().reset, 1);
-    // One that had nothing unread, of which the peer does not know yet that it is gone.
+    // A stream without unread bytes, whose peer does not know yet that it is gone.
     let (server, mut client) = rig.pair();
     drop(server);
     rig.until(|rig| rig.client.take_events().iter().any(|events| events.is_closing()));
@@ -430,7 +430,7 @@ fn a_thousand_short_connections_leave_no_state() {
         let (mut server, mut client) = rig.pair_by(&mut listener, (SERVER, 80).into());
         client.write_all(b"?").expect("there is room");
         assert_eq!(rig.read(&mut server, Some(1)), b"?");
-        // Each side ends first, in turns.
+        // The two sides take turns in ending first.
         if round % 2 == 0 { drop(server) } else { drop(client) }
     }
     drop(listener);

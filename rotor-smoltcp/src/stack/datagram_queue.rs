@@ -107,7 +107,8 @@ mod tests {
         SocketAddr::from(([10, 0, 0, last], 53))
     }
 
-    /// Sends at a time to those that are known, and returns to whom it was tried, and what was lost.
+    /// Sends at a time when the addresses of the `known` targets are resolved. Returns the
+    /// attempts, and the number of lost datagrams.
     fn send(queue: &mut DatagramQueue, seconds: u64, known: &[u8]) -> (Vec<(u8, Vec<u8>)>, u64) {
         let mut tried = Vec::new();
         let now = Time::ZERO + Duration::from_secs(seconds);
@@ -129,11 +130,11 @@ mod tests {
         let (tried, lost) = send(&mut queue, 10, &[1]);
         let tried: Vec<_> = tried.iter().map(|(last, _)| *last).collect();
         assert_eq!((tried, lost, queue.len()), (vec![7, 8, 1, 1], 0, 3));
-        // The next question is another's.
+        // The next address resolution is for another target.
         let asked_for = |tried: Vec<(u8, Vec<u8>)>| tried[0].0;
         assert_eq!(asked_for(send(&mut queue, 11, &[1]).0), 8);
         assert_eq!(asked_for(send(&mut queue, 12, &[1]).0), 7);
-        // One that was found out goes on, from then.
+        // A target that has been resolved gets its datagrams from then on.
         let (tried, lost) = send(&mut queue, 12, &[8]);
         assert_eq!((tried.len(), lost, queue.len()), (2, 0, 2));
         assert_eq!(send(&mut queue, 13, &[1]).1, 2);

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::config::StackConfig;
 
-    /// The machine drops it, and then the peer ends as well.
+    /// The machine drops its socket, and then the peer ends as well.
     fn end(peer: &mut TestPeer) {
         peer.stack.drop_socket(SocketKind::Stream, peer.id);
         assert_eq!(peer.received_acks(), [peer.number]);
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(counts(peer), (0, 1));
     }
 
-    /// How many connections there are, and how many that have ended on both sides.
+    /// The numbers of connections and of entries in TIME-WAIT.
     fn counts(peer: &TestPeer) -> (usize, usize) {
         (peer.stack.stats().connections, peer.stack.stats().time_wait)
     }
@@ -203,7 +203,7 @@ mod tests {
         for_each_case(|mut peer| {
             end(&mut peer);
             if peer.listener.is_none() {
-                // Nobody listens at the port from which the stack has connected.
+                // Nobody listens on the port from which the stack has connected.
                 peer.send_at_offset(1_000, SYN, b"");
                 assert_eq!((peer.received_acks(), counts(&peer)), (vec![peer.number], (0, 1)));
                 peer.send(RESET, b"");
@@ -228,7 +228,7 @@ mod tests {
         });
     }
 
-    /// Says so often that nothing new has come.
+    /// Sends the same acknowledgement `times` times.
     fn repeat(peer: &mut TestPeer, acknowledges: i32, times: usize) {
         let ahead = std::mem::replace(&mut peer.acknowledges, acknowledges);
         (0..times).for_each(|_| peer.send(ACK, b""));
@@ -264,7 +264,7 @@ mod tests {
                 peer.send(ACK, b"");
                 peer.id = peer.accept();
                 let before = peer.acknowledges;
-                // One more than there is room for.
+                // One byte more than there is room for.
                 let _taken = peer.stack.write(peer.id, &[IoSlice::new(b"0123456789")]);
                 peer.received_acks();
                 assert_eq!(peer.acknowledges.wrapping_sub(before), 9, "{is_reset}");
@@ -284,7 +284,7 @@ mod tests {
             let now = stack.now();
             stack.time_wait.insert(flow(remote, port), numbers, now, usize::MAX);
         };
-        // One of another target, and one that is none of ours to choose, are older.
+        // A port towards another target, and a port outside of the range for connecting, are older.
         keep(&mut stack, targets[1], FIRST_PORT);
         keep(&mut stack, targets[0], FIRST_PORT - 1);
         ports.rev().for_each(|port| keep(&mut stack, targets[0], port));

@@ -131,7 +131,7 @@ fn requests_tiny_segments(packet: &TcpPacket<&[u8]>) -> bool {
 mod tests {
     use super::*;
 
-    /// An IPv4 packet: 10.0.0.1 to 10.0.0.2, of a protocol, with a payload.
+    /// An IPv4 packet from 10.0.0.1 to 10.0.0.2 with this protocol and payload.
     fn v4(protocol: u8, fragment: [u8; 2], payload: &[u8]) -> Vec<u8> {
         let len = (20 + payload.len()) as u16;
         let mut packet = vec![0x45, 0];
@@ -159,7 +159,7 @@ mod tests {
         segment
     }
 
-    /// A first packet with an option before that of the size, and padding behind it.
+    /// A SYN with an option before the maximum segment size, and padding behind it.
     fn first_with(size: u16) -> Vec<u8> {
         let mut segment = tcp(0x02);
         segment[12] = 0x70;
@@ -169,7 +169,7 @@ mod tests {
         segment
     }
 
-    /// The size twice: smoltcp takes the last one.
+    /// A SYN with two maximum segment sizes: smoltcp uses the last one.
     fn first_with_both(sizes: [u16; 2]) -> Vec<u8> {
         let mut segment = tcp(0x02);
         segment[12] = 0x70;
@@ -211,7 +211,7 @@ mod tests {
             (v4(6, [0x20, 0], &tcp(0x02)), Destination::Refused),
             (v4(6, [0x20, 1], &tcp(0x02)), Destination::Refused),
             (v4(6, [0, 1], &tcp(0x02)), Destination::Refused),
-            // Cut short, and what is no packet at all.
+            // Truncated packets, and input that is not a packet.
             (v4(6, [0, 0], &tcp(0x02)[..19]), Destination::Refused),
             (v4(17, [0, 0], &UDP[..7]), Destination::Refused),
             (v6(0, &[6, 9, 0, 0, 0, 0, 0, 0]), Destination::Refused),

@@ -110,7 +110,7 @@ mod tests {
         Time::ZERO + Duration::from_millis(millis)
     }
 
-    /// How many of so many are allowed.
+    /// How many of `asked` rejections are allowed.
     fn allowed(rejections: &mut Rejections, asked: u64, now: Time) -> u64 {
         let before = rejections.withheld;
         let allowed = (0..asked).filter(|_| rejections.allow(now)).count() as u64;
@@ -126,12 +126,12 @@ mod tests {
                 assert!(u64::abs_diff(count, expected) <= expected / 5, "{count}, seed {seed}");
             };
             near(allowed(&mut rejections, 10_000, at(500)), 1_000);
-            // No time has passed, or it went back.
+            // No time has passed, or the clock went backwards.
             for now in [500, 0, 500] {
                 assert!(allowed(&mut rejections, 100, at(now)) <= 1);
             }
             near(allowed(&mut rejections, 10_000, at(900)), 400);
-            // As many as in a second, however long nobody asked.
+            // As many as in one second, however long the pause was.
             near(allowed(&mut rejections, 10_000, at(1_000_000)), 1_000);
             near(
                 (1_000_001..1_010_001).map(|now| allowed(&mut rejections, 5, at(now))).sum(),
@@ -189,7 +189,7 @@ mod tests {
                 IpVersion::Ipv4 => &[3, 11, 12],
                 IpVersion::Ipv6 => &[1, 2, 3, 4],
             };
-            // An answer to a ping, and to who asks for an address.
+            // Echo requests and replies; for IPv6 also neighbor discovery.
             let others: &[u8] = match version {
                 IpVersion::Ipv4 => &[0, 8],
                 IpVersion::Ipv6 => &[128, 129, 135, 136],

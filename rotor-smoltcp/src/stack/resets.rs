@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn a_reset_with_a_wrong_number_is_ignored_or_challenged() {
         for_each_case(|mut peer| {
-            // As things go on: some is unread, not acknowledged yet, or out of order.
+            // In several states: with bytes that are unread, unacknowledged, or out of order.
             for step in 0..6 {
                 match step {
                     1 => peer.send(ACK, b"0123456789"),
@@ -82,7 +82,7 @@ mod tests {
                     peer.send_at_offset(offset, RESET, b"");
                     peer.send_at_offset(offset, RESET | ACK, b"payload");
                     assert!(peer.stack.is_connected(peer.id), "step {step}, offset {offset}");
-                    // Once a second.
+                    // At most one challenge per second.
                     assert_eq!(peer.received_acks(), [peer.number], "step {step}, offset {offset}");
                 }
                 peer.clock.advance(Duration::from_secs(1));
@@ -103,7 +103,7 @@ mod tests {
     fn a_peer_without_the_connection_resets_it_after_a_challenge() {
         for_each_case(|mut peer| {
             peer.send(ACK, b"0123456789");
-            // What was between is lost.
+            // The segments in between were lost.
             peer.send_at_offset(10, RESET | ACK, b"");
             let told = peer.received_acks();
             assert_eq!(told, [peer.number]);

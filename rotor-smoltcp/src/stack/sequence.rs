@@ -90,7 +90,7 @@ mod tests {
     use super::super::packets::{ACK, FIN, MEDIUMS, RESET, SYN, VERSIONS, ends, segment};
     use super::*;
 
-    /// The number that a packet has when it leaves. Its sum is right.
+    /// The sequence number of a packet when it is sent. Asserts that its checksum is right.
     fn sent_number(
         sequence: &mut Sequence,
         medium: Medium,
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn an_acknowledgement_has_the_number_after_all_sent_bytes() {
-        // Also where the numbers begin anew.
+        // Also where the numbers wrap around.
         for first in [100, i32::MAX - 20, -20] {
             for (medium, version) in MEDIUMS.iter().flat_map(|&on| VERSIONS.map(|of| (on, of))) {
                 let mut sequence = Sequence::default();
@@ -118,11 +118,11 @@ mod tests {
                     (0, SYN | ACK, &b""[..], 0),
                     (1, ACK, b"0123456789", 1),
                     (11, ACK, b"0123456789", 11),
-                    // Sent again.
+                    // Retransmitted.
                     (1, ACK, b"0123456789", 1),
                     (11, ACK, b"", 21),
                     (1, ACK, b"", 21),
-                    // A probe, which has a number of before on purpose, and a reset.
+                    // A probe, which has an old number on purpose, and a reset.
                     (20, ACK, b"x", 20),
                     (11, RESET | ACK, b"", 11),
                     (21, FIN | ACK, b"", 21),

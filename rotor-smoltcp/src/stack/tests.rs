@@ -1,4 +1,4 @@
-//! What a stack holds where no socket shows it.
+//! State of a stack that no socket shows.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -23,7 +23,7 @@ use crate::config::StackConfig;
 use crate::device::{Device, ETHERNET_HEADER, Medium, MemoryConfig, MemoryDevice};
 use crate::slots::Id;
 
-/// Takes turns until it is so.
+/// Takes turns until the condition holds.
 fn until(stack: &mut Stack, clock: &ManualClock, mut is_so: impl FnMut(&mut Stack) -> bool) {
     let mut ready = Vec::<(Token, EventSet)>::new();
     for _ in 0..10_000 {
@@ -57,7 +57,7 @@ fn ended_connections_leave_no_state() {
         until(&mut stack, &clock, |stack| stack.stats().received % 2 == 0);
         stack.drop_socket(SocketKind::Stream, server.expect("as asked"));
         until(&mut stack, &clock, |stack| stack.stats().connections == 0);
-        // Its socket is for others, and what is known of it stays for a while.
+        // Its socket is free for others; its TIME-WAIT entry stays for a while.
         assert_eq!(stack.stats().time_wait, 1);
         until(&mut stack, &clock, |stack| stack.stats().time_wait == 0);
     }
@@ -69,7 +69,8 @@ fn ended_connections_leave_no_state() {
     assert!(stack.due.is_empty() && stack.flows.is_empty());
 }
 
-/// A device that says that its packets may be as long as one likes. So many come, which have no bytes.
+/// A device that reports an unlimited packet length. It delivers `empty_ones` packets without
+/// bytes.
 struct EndlessDevice {
     empty_ones: usize,
 }
@@ -103,11 +104,11 @@ impl Device for EndlessDevice {
 
 #[test]
 fn the_mtu_is_limited_to_the_ip_maximum() {
-    // `lo` has 65,536.
+    // The MTU of `lo` is 65,536.
     assert_eq!(Wire::new(Box::new(EndlessDevice { empty_ones: 0 }), true).mtu(), 65_535);
 }
 
-/// A stack on Ethernet where nobody else is.
+/// A stack on Ethernet without any other host.
 fn isolated_stack() -> (Stack, ManualClock) {
     stack_on(EndlessDevice { empty_ones: 0 })
 }
@@ -128,7 +129,7 @@ fn a_flood_of_empty_packets_does_not_starve_the_loop() {
     assert!(stack.may_have_more());
 }
 
-/// A turn, and so much time.
+/// Takes a turn, then lets `time` pass.
 fn turn(stack: &mut Stack, clock: &ManualClock, time: Duration) {
     stack.begin_wait(None).expect("the device is there");
     stack.end_wait(None, false, &mut Vec::new()).expect("the device is there");
@@ -140,7 +141,7 @@ fn a_socket_with_unresolved_targets_is_listed_once() {
     let (mut stack, clock) = isolated_stack();
     let id = stack.bind_datagrams(([10, 0, 0, 1], 53).into()).expect("it is free");
     for number in 0..2_000_u32 {
-        // A new one each second, since what waits is given up after three.
+        // A new target each second, since a waiting datagram is given up after three seconds.
         let nowhere = ([10, 0, 0, (number / 100 + 2) as u8], 53).into();
         let sent = stack.send_to(id, b"?", Some(nowhere)).map_err(|error| error.kind());
         assert!(matches!(sent, Ok(1) | Err(io::ErrorKind::WouldBlock)), "{sent:?}");
@@ -167,7 +168,7 @@ fn abandoned_connections_to_unknown_hosts_leave_no_state() {
     }
 }
 
-/// A stack whose every packet goes nowhere, at the address to which test packets go.
+/// A stack at the address to which test packets go. Nobody answers its packets.
 pub(super) fn stack_with_cable(
     medium: Medium,
     config: StackConfig,
@@ -223,7 +224,7 @@ fn errors_about_unknown_options_are_rate_limited() {
             let peer = (IpAddr::from(from), 53).into();
             stack.connect_datagrams(id, peer).expect("there is a way");
         }
-        // Whoever is named as the sender is told, though there is such a port.
+        // The error goes to the apparent sender, although the port exists.
         let packet = with_unknown_option(&datagram(Medium::Ip, IpVersion::Ipv6, b"x"));
         (0..5_000).for_each(|_| stack.handle_packet(&packet));
         let (sent, withheld) = (stack.stats().sent, stack.stats().rejections_withheld);
@@ -240,14 +241,14 @@ fn rejections_of_a_half_open_connection_are_rate_limited() {
     stack.listen(([10, 0, 0, 2], 4_096).into(), 8).expect("it is free");
     let version = IpVersion::Ipv4;
     let mut first = segment(Medium::Ip, version, 1, SYN, b"");
-    // Without an acknowledgement, which a first packet has not.
+    // Without an acknowledgement number, which a SYN does not have.
     first[28..32].fill(0);
     TcpPacket::new_unchecked(&mut first[20..]).fill_checksum(&ends(version).0, &ends(version).1);
     stack.handle_packet(&first);
     stack.send_all();
     let before = stack.stats();
     assert_eq!((before.half_open, before.sent), (1, 1));
-    // It acknowledges what was not sent.
+    // It acknowledges bytes that were not sent.
     let wrong = segment(Medium::Ip, version, 2, ACK, b"");
     (0..5_000).for_each(|_| stack.handle_packet(&wrong));
     let sent = stack.stats().sent - before.sent;
@@ -255,7 +256,7 @@ fn rejections_of_a_half_open_connection_are_rate_limited() {
     assert_eq!(stack.stats().rejections_withheld, 5_000 - sent);
 }
 
-/// Who sends packets in tests asks where a stack is, and says so where he is himself.
+/// The sender of test packets asks for the stack's hardware address, which also announces its own.
 pub(super) fn arp_request() -> Vec<u8> {
     let arp_request = ArpRepr::EthernetIpv4 {
         operation: ArpOperation::Request,
@@ -328,7 +329,7 @@ fn broadcast_and_multicast_segments_get_no_answer() {
     }
 }
 
-/// A segment to another address than that of the stack. Its sums are right.
+/// A segment to another address than the stack's, with valid checksums.
 fn segment_to(version: IpVersion, to: IpAddr, flags: u8) -> Vec<u8> {
     let mut packet = segment(Medium::Ip, version, 1, flags, b"");
     let header = match (version, to) {
@@ -359,7 +360,7 @@ fn generator_numbers(seed: u64) -> impl Iterator<Item = i32> {
 fn initial_sequence_numbers_are_unrelated() {
     let (mut stack, _clock, mut other_end) = stack_with_cable(Medium::Ip, StackConfig::new());
     stack.listen(([10, 0, 0, 2], 4_096).into(), 100).expect("it is free");
-    // As many as from one generator, which is that of the interface.
+    // The numbers that a single generator would give: that of the interface.
     let seed = Random::new(Some(1)).next_number().expect("it is seeded");
     let known: BTreeSet<i32> = generator_numbers(seed).take(1_000).collect();
     let (version, mut numbers) = (IpVersion::Ipv4, BTreeSet::new());
@@ -411,7 +412,7 @@ impl Device for BrokenDevice {
     }
 }
 
-/// What was written last is sent where a loop or its stack is dropped, which a panic of the device does, too.
+/// A dropped loop or stack sends what was written last. A panic of the device drops them, too.
 #[test]
 fn a_panic_of_a_device_does_not_abort_the_process() {
     let target = ([10, 0, 0, 2], 80).into();

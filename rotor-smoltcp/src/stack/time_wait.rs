@@ -167,10 +167,10 @@ mod tests {
         Numbers { sent: TcpSeqNumber(500), expected: TcpSeqNumber(expected) }
     }
 
-    /// A segment: how far its number is offset the one that is expected, its flags, its payload.
+    /// A segment: the offset of its number from the expected one, its flags, its payload.
     type Sent<'a> = (i32, u8, &'a [u8]);
 
-    /// What becomes of it.
+    /// The verdict on a segment.
     fn take(time_wait: &mut TimeWait, expected: i32, sent: Sent<'_>, now: Time) -> Verdict {
         take_where(time_wait, expected, sent, true, now)
     }
@@ -192,11 +192,11 @@ mod tests {
     #[test]
     fn late_segments_are_answered_by_their_number() {
         use Verdict::{Acknowledge, Ignore, NewConnection};
-        // Also where the numbers begin anew.
+        // Also where the numbers wrap around.
         for expected in [100, i32::MIN, i32::MAX, 0, -1] {
             let numbers = numbers(expected);
             let yes = Acknowledge(numbers);
-            // What comes; what is done; whether it is kept, and until when.
+            // The segment; the verdict; whether the entry is kept, and until when.
             let table: [(Sent<'_>, Verdict, bool, u64); 19] = [
                 ((-1, FIN | ACK, b""), yes, true, 15),
                 ((-4, FIN | ACK, b"end"), yes, true, 15),
@@ -265,7 +265,7 @@ mod tests {
         for port in 1..=3 {
             assert!(!time_wait.insert(flow(port), numbers(0), at(port.into()), 3));
         }
-        // It has ended again, which takes no more room.
+        // The flow has ended again; its new entry takes no more room.
         assert!(!time_wait.insert(flow(1), numbers(100), at(4), 3));
         assert!(time_wait.insert(flow(4), numbers(0), at(5), 3));
         let kept = |time_wait: &TimeWait| {
@@ -273,7 +273,7 @@ mod tests {
         };
         assert_eq!(kept(&time_wait), [1, 3, 4]);
         assert_eq!(time_wait.next_expiry(), Some(at(10_003)));
-        // It hears its peer's end again.
+        // Its peer sends its end again.
         take(&mut time_wait, 100, (-1, FIN, b""), at(6));
         time_wait.expire(at(10_002));
         assert_eq!(kept(&time_wait), [1, 3, 4]);

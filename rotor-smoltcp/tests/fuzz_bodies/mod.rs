@@ -22,17 +22,17 @@ use smoltcp::wire::{
     TcpRepr, TcpSeqNumber,
 };
 
-/// A fuzz target: its name, which is that of its corpus, and its body.
+/// A fuzz target: the name of its corpus, and its body.
 pub(super) type Target = (&'static str, fn(&[u8]));
 
 pub(super) const TARGETS: [Target; 1] = [("smoltcp_device", smoltcp_device)];
 
-/// How many connections the host may have, all of which are half open at most.
+/// Limits of the host: half-open connections, and connections in total.
 const BACKLOG: u32 = 4;
 const CONNECTIONS_MAX: usize = 6;
 
-/// Packets of any kind, between which machines do something and time passes: nothing panics, there
-/// are never more connections than there may be, and when everybody is gone there are none.
+/// Arbitrary packets, with actions of machines and pauses between them. Nothing panics, the number
+/// of connections stays within its limit, and in the end there are none.
 fn smoltcp_device(data: &[u8]) {
     let Some((&mode, data)) = data.split_first() else { return };
     let mut data = Input(data);
@@ -77,7 +77,7 @@ struct Stage {
     listener: Option<SmoltcpTcpListener>,
     datagrams: SmoltcpUdpSocket,
     streams: Vec<SmoltcpTcpStream>,
-    /// What the host has sent last from a port to one of ours: its next number, and ours.
+    /// From each port of the host to each of ours: the host's next sequence number, and ours.
     numbers: BTreeMap<(u16, u16), (i32, i32)>,
 }
 
@@ -102,8 +102,8 @@ impl Stage {
         Stage { clock, host, cable, medium, listener, datagrams, streams, numbers }
     }
 
-    /// Sends a segment that is in order but for what the input says, with numbers near the right
-    /// ones.
+    /// Sends a segment that is valid except for what the input changes, with numbers near the
+    /// expected ones.
     fn segment(&mut self, data: &mut Input<'_>, (from, to): (IpAddr, IpAddr)) {
         let mut byte = || data.byte().unwrap_or(0);
         let (flags, ports, forth, back, window, len) =
@@ -149,7 +149,7 @@ impl Stage {
         self.cable.send(&packet).expect("a cable takes all");
     }
 
-    /// Something that machines do, or that time does.
+    /// An action of a machine, or a pause.
     fn act(&mut self, what: u8) {
         let mut chunk = [0; 700];
         match what % 8 {
@@ -201,13 +201,13 @@ impl Stage {
         }
     }
 
-    /// Takes what the host sends, and notes its numbers.
+    /// Receives the host's packets and records their numbers.
     fn record_numbers(&mut self) {
         let mut buffer = [0; 2_000];
         while let Ok(len) = self.cable.receive(&mut buffer) {
             let around = if self.medium == Medium::Ethernet { 14 } else { 0 };
             let packet = &buffer[around..len];
-            // A question where somebody is.
+            // An ARP request.
             if around > 0 && buffer[12..14] == [0x08, 0x06] {
                 continue;
             }
@@ -229,7 +229,7 @@ impl Stage {
         }
     }
 
-    /// Everybody goes, and so does what they had.
+    /// Drops the listener and all streams. Asserts that no connection is left after a while.
     fn end(mut self) {
         self.listener = None;
         self.streams.clear();

@@ -1,5 +1,5 @@
-//! Loops on stacks whose sockets the test holds: machines only lend their tokens. All of them are
-//! in virtual time, so a test is the same in each run and waits for nothing.
+//! Loops on stacks. The test holds the sockets; machines only provide their tokens. All loops run
+//! in virtual time, so a test is the same in each run and never sleeps.
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
 use std::io::Read;
@@ -24,7 +24,7 @@ pub(crate) struct Host {
     pub(crate) handle: SmoltcpHandle,
 }
 
-/// Two hosts, a cable, and the time.
+/// Two hosts, connected by a cable, and their clock.
 pub(crate) struct Rig {
     pub(crate) clock: ManualClock,
     pub(crate) server: Host,
@@ -38,7 +38,7 @@ pub(crate) fn six(last: u16) -> IpAddr {
     IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, last])
 }
 
-/// The configuration of a host with these addresses.
+/// The configuration of the host whose addresses end in `last`.
 pub(crate) fn config(last: u8) -> StackConfig {
     StackConfig::new()
         .address(IpAddr::from([10, 0, 0, last]), 24)
@@ -59,7 +59,7 @@ impl Host {
         Host { instance, handle }
     }
 
-    /// Runs something with the scope of a machine of its own.
+    /// Calls `ask` with the scope of a new machine.
     pub(crate) fn with<T>(&mut self, ask: impl FnOnce(&mut Scope<'_, Told>) -> T) -> T {
         within(&mut self.instance, ask)
     }
@@ -115,14 +115,14 @@ impl Rig {
         Rig { clock, server, client }
     }
 
-    /// A turn of each, and time goes on. Returns whether anything can still happen.
+    /// Takes a turn of each host and advances the time. Returns whether anything can still happen.
     pub(crate) fn turn(&mut self) -> bool {
         self.server.turn();
         self.client.turn();
         self.clock.step()
     }
 
-    /// Takes turns until it is so.
+    /// Takes turns until the condition holds.
     pub(crate) fn until(&mut self, mut is_so: impl FnMut(&mut Rig) -> bool) {
         for _ in 0..1_000_000 {
             if is_so(self) {
@@ -140,13 +140,13 @@ impl Rig {
             self.server.turn();
             self.client.turn();
             if !self.clock.step_until(end) {
-                // Nothing happens any more, and time passes all the same.
+                // Nothing is left to happen before `end`, so only the time advances.
                 self.clock.advance(end - self.clock.now());
             }
         }
     }
 
-    /// Accepts the next connection, and registers it.
+    /// Accepts the next connection and registers it.
     pub(crate) fn accept(&mut self, listener: &mut SmoltcpTcpListener) -> SmoltcpTcpStream {
         let mut accepted = None;
         self.until(|_| {
@@ -175,7 +175,7 @@ impl Rig {
         (server, client)
     }
 
-    /// Reads so many bytes, or to the end.
+    /// Reads `count` bytes, or up to the end.
     pub(crate) fn read(&mut self, socket: &mut impl Read, count: Option<usize>) -> Vec<u8> {
         let mut got = Vec::new();
         self.until(|_| read_on(socket, count, &mut got));

@@ -36,7 +36,7 @@ fn a_handler_continues_sending_when_there_is_room_again() {
     driver.make_room(1_000_000);
     assert_eq!(frames(&driver.take_received()).len(), 300);
     assert!(counters.sends_refused() >= 4, "{}", counters.sends_refused());
-    // Each call came with half of the mark unsent.
+    // Each time, half of the mark was still unsent.
     let flushed = driver.context().events.iter().filter(|event| event.starts_with("flushed to "));
     assert!(flushed.count() >= 4, "{:?}", driver.context().events);
 }

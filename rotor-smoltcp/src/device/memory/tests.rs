@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What has come to an end, packet by packet.
+/// Receives all packets at one end of a cable.
 fn receive_all(end: &mut MemoryDevice) -> Vec<Vec<u8>> {
     let (mut packets, mut buffer) = (Vec::new(), [0; 2_000]);
     loop {

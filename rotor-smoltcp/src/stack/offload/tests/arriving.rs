@@ -1,4 +1,4 @@
-//! What comes with a header in front: whole, split, or thrown away.
+//! Packets that arrive behind a header: delivered whole, split, or dropped.
 
 use std::iter;
 
@@ -10,7 +10,7 @@ use super::super::header::{ChecksumPlace, Header, SegmentKind, Segments};
 use super::{ACK, MEDIUMS, VERSIONS, datagram, segment};
 use crate::device::Medium;
 
-/// A packet with a header in front: what needs to be done is said of its own protocol.
+/// A packet behind a header. If the header asks for a checksum, it names the place in this packet.
 fn with(medium: Medium, header: Header, packet: &[u8]) -> Vec<u8> {
     let layers = Layers::parse(medium, packet).expect("it is a packet");
     let start = layers.transport as u16;
@@ -19,7 +19,7 @@ fn with(medium: Medium, header: Header, packet: &[u8]) -> Vec<u8> {
     [&Header { needs_checksum, ..header }.bytes()[..], packet].concat()
 }
 
-/// To be replaced by the real one.
+/// A placeholder, which `with` replaces by the place in the packet.
 const SOME: Option<ChecksumPlace> = Some(ChecksumPlace { start: 0, offset: 0 });
 
 fn large(kind: SegmentKind, payload: u16) -> Header {
@@ -141,7 +141,7 @@ fn a_large_packet_of_datagrams_is_split() {
                     got += 1;
                     let expected = datagram(medium, version, piece);
                     let sum = expected.len() - piece.len() - 2;
-                    // That of the whole is in the place of the sum: nobody looks at it any more.
+                    // The checksum is still the one of the whole packet; it is no longer verified.
                     packet[sum..sum + 2].copy_from_slice(&expected[sum..sum + 2]);
                     assert_eq!(packet, expected, "{version}");
                 }

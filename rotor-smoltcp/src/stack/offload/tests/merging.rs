@@ -1,4 +1,4 @@
-//! What a device makes of merged segments is what was merged.
+//! A device that splits merged segments restores the original ones.
 
 use std::iter;
 use std::num::NonZeroU16;
@@ -10,10 +10,10 @@ use super::super::header::Header;
 use super::{ACK, FIN, MEDIUMS, PUSH, VERSIONS, cut, datagram, segment};
 use crate::device::Medium;
 
-/// A segment: its number, its flags, and how long it is.
+/// A segment: its sequence number, its flags, and the length of its payload.
 type Numbered = (i32, u8, usize);
 
-/// What is sent of packets that are about to leave in one turn: each with how many there are in it.
+/// What is sent when these packets leave in one turn: each sent packet with its number of segments.
 fn sent(medium: Medium, packets: &[Vec<u8>]) -> Vec<(usize, Vec<u8>)> {
     let mut sent = Vec::new();
     let mut batch = Batch::default();
@@ -28,7 +28,7 @@ fn sent(medium: Medium, packets: &[Vec<u8>]) -> Vec<(usize, Vec<u8>)> {
     sent
 }
 
-/// How many packets each that is sent has, and that they are the same once they are cut.
+/// The number of segments in each sent packet. Asserts that splitting restores the packets.
 fn counts(medium: Medium, packets: &[Vec<u8>]) -> Vec<usize> {
     let sent = sent(medium, packets);
     let pieces: Vec<_> = sent.iter().flat_map(|(_, bytes)| cut(medium, bytes)).collect();
@@ -122,7 +122,7 @@ fn segments_with_different_headers_are_not_merged() {
             for at in 0..headers {
                 let mut next = segment(medium, version, 50, ACK, &[2; 50]);
                 next[at] ^= 0x20;
-                // Sums, which are made anew, and the number of the packet.
+                // The checksums, which are recomputed, and the IPv4 identification.
                 let is_of_no_matter = match version {
                     IpVersion::Ipv4 => vec![ip + 4, ip + 5, ip + 10, ip + 11, tcp + 16, tcp + 17],
                     IpVersion::Ipv6 => vec![tcp + 16, tcp + 17],
@@ -140,7 +140,7 @@ fn tcp_options_are_compared() {
     let with_option = |number, option: u8| {
         let mut packet =
             segment(Medium::Ip, IpVersion::Ipv4, number, ACK, &[option, 0, 0, 0, 9, 9]);
-        // The first four bytes of the payload are options.
+        // The first four bytes of the payload become options.
         packet[20 + 12] = 0x60;
         packet
     };

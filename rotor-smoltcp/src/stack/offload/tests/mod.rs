@@ -1,4 +1,4 @@
-//! Packets, and what a device does with them that makes segments and sums.
+//! Packets, and what a device with segmentation and checksum offload does with them.
 
 mod arriving;
 mod merging;
@@ -11,7 +11,8 @@ use super::header::Header;
 use crate::device::Medium;
 use crate::stack::packets::{ACK, FIN, MEDIUMS, PUSH, VERSIONS, datagram, segment};
 
-/// What a device makes of a packet with a header: segments, with sums. Panics where it could not.
+/// The packets that a device makes of a packet behind a header: segments with checksums. Panics if
+/// a device could not do it.
 fn cut(medium: Medium, bytes: &[u8]) -> Vec<Vec<u8>> {
     let (header, packet) = Header::parse(bytes).expect("it is a header");
     let Some(sum) = header.needs_checksum else { return vec![packet.to_vec()] };
@@ -51,7 +52,7 @@ fn set_length(layers: &Layers, packet: &mut [u8]) {
     }
 }
 
-/// Makes the sum, of which that of the pseudo-header is in its place.
+/// Completes the checksum, whose place holds the sum of the pseudo-header.
 fn summed(packet: &[u8], start: usize, at: usize) -> Vec<u8> {
     let mut packet = packet.to_vec();
     let sum = !checksum::data(&packet[start..]);

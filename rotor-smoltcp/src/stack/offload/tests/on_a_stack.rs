@@ -1,4 +1,4 @@
-//! A stack on a device that makes segments and sums, with another on a plain one at the other end.
+//! A stack on a device with segmentation and checksum offload, connected to one on a plain device.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
@@ -18,8 +18,8 @@ use crate::device::{Device, Medium, MemoryConfig, MemoryDevice};
 use crate::slots::Id;
 use crate::stack::Stack;
 
-/// One end of a cable as a device that makes segments and sums. What comes has headers in front,
-/// and stays uncut where the test has put it there.
+/// One end of a cable, as a device with segmentation and checksum offload. Arriving packets have a
+/// header in front; those that the test has put into `uncut` arrive unsplit.
 struct OffloadingDevice {
     cable: MemoryDevice,
     uncut: VecDeque<Vec<u8>>,
@@ -71,7 +71,7 @@ impl Device for OffloadingDevice {
 const OURS: [u8; 4] = [10, 0, 0, 2];
 const THEIRS: [u8; 4] = [10, 0, 0, 1];
 
-/// Two stacks: ours on the device that cuts.
+/// Two stacks. Ours uses the offloading device.
 struct StackPair {
     clock: ManualClock,
     ours: Stack,
@@ -106,7 +106,7 @@ impl StackPair {
         self.clock.step();
     }
 
-    /// A connection to ours: its end there, and the other.
+    /// A connection to our stack: our end, and the other one.
     fn connect(&mut self, target: IpAddr) -> (Id, Id) {
         let listener = self.ours.listen((target, 80).into(), 8).expect("it is free");
         let theirs = self.theirs.connect((target, 80).into()).expect("there is room");
@@ -120,7 +120,7 @@ impl StackPair {
     }
 }
 
-/// Writes and reads as much as goes.
+/// Writes and reads as much as possible.
 fn transfer(from: (&mut Stack, Id), to: (&mut Stack, Id), bytes: &[u8], at: &mut [usize; 2]) {
     let [sent, got] = at;
     match from.0.write(from.1, &[IoSlice::new(&bytes[*sent..])]) {
