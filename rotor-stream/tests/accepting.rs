@@ -1,4 +1,4 @@
-//! Listeners: limits, full slabs, missing descriptors, draining.
+//! Listeners: limits, full slabs, lack of descriptors, draining.
 
 mod probe;
 
@@ -16,7 +16,7 @@ use rotor_stream::{
 
 type Server = Accept<Stream<Probe, ScriptedSocket>, ScriptedListener>;
 
-/// `EMFILE` and `ENFILE`: the process, or the system, has no descriptor left.
+/// `EMFILE` and `ENFILE`: the process or the system has no descriptor left.
 const NO_DESCRIPTOR: [i32; 2] = [24, 23];
 
 fn serve_with(config: Config, accept: AcceptConfig, seed: Seed) -> (TestLoop<Server>, Door) {
@@ -58,8 +58,8 @@ fn one_event_accepts_no_more_than_its_budget() {
     }
 }
 
-/// Each turn is as long as the writing of those who are there makes it; so what counts is how many
-/// turns a burst takes.
+/// The writes of the existing connections determine how long a turn takes, so the number of turns
+/// that a burst takes is what matters.
 #[test]
 fn a_full_queue_is_accepted_in_four_turns_despite_busy_writers() {
     const WRITERS: usize = 20;
@@ -100,7 +100,7 @@ fn a_connection_aborted_before_it_is_accepted_delays_no_other() {
 #[cfg(target_os = "linux")]
 fn network_errors_reported_by_accept_on_linux_delay_no_connection() {
     use rustix::io::Errno;
-    // As accept(2) names them.
+    // The errors listed in accept(2).
     let waiting = [
         Errno::NETDOWN,
         Errno::PROTO,
@@ -209,8 +209,8 @@ fn a_full_slab_leaves_connections_in_the_queue_until_a_slot_is_free() {
 
 #[test]
 fn a_connection_whose_slot_was_taken_is_held_until_another_is_free() {
-    // Each listener spawns one machine an event; the second spawn of the first one waits, and the
-    // other takes its slot.
+    // Each listener spawns one machine per event; the second spawn of the first listener waits, and
+    // the other listener takes its slot.
     let config = Config::new().machines_max(4).spawns_per_event(1);
     let (mut test, door) = serve(config, AcceptConfig::new());
     let (other_listener, other_door) = listener(test.world());

@@ -1,5 +1,5 @@
-//! A value that is kept for the end comes back to the context at every end that a protocol can
-//! have, once, and says what its owner wrote there last.
+//! A value registered with `at_end` returns to the context exactly once, at every end that a
+//! protocol can have, and holds what its owner last wrote to it.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use rotor_stream::{
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What those said last who have ended, in order.
+/// The last reason written by each protocol that has ended, in order.
 type EndReasons = Vec<&'static str>;
 
-/// Does what a letter says.
+/// Does what the letter that it reads says.
 struct LetterProtocol(ReturnOnDrop<&'static str, EndReasons>);
 
 impl Protocol for LetterProtocol {
@@ -91,7 +91,7 @@ impl Protocol for LetterProtocol {
     }
 }
 
-/// Brings about one end.
+/// Causes one kind of end.
 type Trigger = fn(&mut Driver<LetterProtocol>);
 
 #[test]
@@ -157,7 +157,7 @@ fn values_of_machines_dropped_with_their_loop_reach_its_context() {
     assert_eq!(instance.into_context(), ["first", "second"]);
 }
 
-/// Holds on to its value, and to nothing else.
+/// Holds its value and nothing else.
 struct Holder(
     #[expect(dead_code, reason = "it is dropped")] ReturnOnDrop<&'static str, EndReasons>,
 );

@@ -1,4 +1,5 @@
-//! How connections end: done, half-closed, dropped, too late; and how they begin by connecting.
+//! How connections end: done, half-closed, dropped, too late; and connections that begin with a
+//! connection attempt.
 
 mod probe;
 
@@ -52,8 +53,8 @@ fn lingering_is_bounded() {
     assert!(driver.is_dropped());
 }
 
-/// What the peer sent comes with one edge, and no other follows: whoever stopped for its budget has
-/// to come back by itself.
+/// The peer's input comes with one edge, and no other follows: a stream that stops because of its
+/// budget must continue by itself.
 #[test]
 fn input_after_the_end_is_discarded_beyond_the_budget_of_one_event() {
     let config = StreamConfig::new().read_budget(1000);

@@ -1,4 +1,4 @@
-//! Connecting by name: `Connect` and `Persistent` over a resolver that the test plays.
+//! Connecting by name: `Connect` and `Persistent` with a resolver controlled by the test.
 
 mod probe;
 
@@ -17,7 +17,7 @@ use rotor_stream::{
     ResolveError, ResolveResult, Stream, StreamConfig, ToTarget,
 };
 
-/// Answers one question after the other, and all that follow as the last one; or none at all.
+/// Answers one request after the other, and repeats the last answer; or never answers.
 struct FakeResolver(Calls<HostName, ResolveResult>, VecDeque<ResolveResult>);
 
 impl Machine for FakeResolver {
@@ -35,7 +35,8 @@ impl Machine for FakeResolver {
     }
 }
 
-/// As [`rotor_stream::Host`], with the service itself, since the context of these tests is a log.
+/// Like [`rotor_stream::Host`], but holds the service itself, since the context of these tests is a
+/// log.
 struct TestHost(AddressService);
 
 impl<S: StreamSocket<Target = SocketAddr>, C> Destination<S, C> for TestHost {
@@ -52,7 +53,7 @@ fn addresses(texts: &[&str]) -> Vec<IpAddr> {
     texts.iter().map(|text| text.parse().expect("an address")).collect()
 }
 
-/// A loop with a resolver that answers so, and addresses each of which behaves as said.
+/// A loop with a resolver that gives these answers, and addresses that each behave as given.
 fn loop_with_resolver<M>(
     answers: Vec<ResolveResult>,
     targets: &[(&str, Target)],
@@ -73,7 +74,7 @@ where
     (test, TestHost(service.expect("made above")))
 }
 
-/// A client of a host with these addresses.
+/// A client of a host whose resolution gives this answer.
 fn connect(answer: Option<ResolveResult>, targets: &[(&str, Target)]) -> Test {
     let (mut test, named) = loop_with_resolver(Vec::from_iter(answer), targets);
     let seed = seed(StreamConfig::new(), echo_lines);
@@ -146,8 +147,8 @@ fn an_event_of_a_failed_attempt_does_not_end_the_next_one() {
     let hang = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|text| (text, Target::Hangs));
     let mut test = connect(resolved(&["10.0.0.1", "10.0.0.2", "10.0.0.3"]), &hang);
     test.advance(Duration::from_millis(251));
-    // One wait brings both events. At the first, both are found to have failed, and the third
-    // begins; the second event is of a socket that is gone by then.
+    // One wait delivers both events. At the first, both attempts turn out to have failed, and the
+    // third begins; the second event then belongs to a socket that is gone.
     for attempt in test.world().take_hanging() {
         attempt.decide(REFUSES);
     }
@@ -160,7 +161,7 @@ fn an_event_of_a_failed_attempt_does_not_end_the_next_one() {
     assert_eq!(*test.context(), ["create"]);
 }
 
-/// Hangs, is said to have ended though it has not, and is decided then.
+/// The hanging attempt is falsely reported to have ended, and then succeeds or fails.
 fn connect_among_false_reports<M: Machine<Context = Log>>(
     test: &mut TestLoop<M>,
     decision: Target,
@@ -198,7 +199,7 @@ fn attempts_are_250_ms_apart_even_if_the_loop_was_late() {
     let hang = ["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(|text| (text, Target::Hangs));
     let mut test = connect(resolved(&["10.0.0.1", "10.0.0.2", "10.0.0.3"]), &hang);
     assert_eq!(test.world().take_hanging().len(), 1);
-    // By the time of the first, the third were due as well.
+    // After 600 ms without a turn, the third attempt would be due as well.
     test.world().advance(Duration::from_millis(600));
     test.settle();
     assert_eq!(test.world().take_hanging().len(), 1);
@@ -272,7 +273,7 @@ fn a_persistent_connection_resolves_the_name_for_each_attempt() {
     test.advance(Duration::from_millis(101));
     assert!(link.is_up());
     let first = test.world().take_connections();
-    // The host moves: its old address would be of no use.
+    // The host moves: its old address no longer works.
     let old = SocketAddr::new(IpAddr::from([10, 0, 0, 1]), 80);
     test.world().target(old, Target::Fails(ErrorKind::ConnectionRefused));
     first[0].end();

@@ -1,4 +1,5 @@
-//! Whole, byte by byte, cut at every point, read and written: the same transcript.
+//! Input that arrives whole, byte by byte, or cut at every point, when read and when written: the
+//! transcript is the same.
 
 mod probe;
 
@@ -23,7 +24,7 @@ fn output_however_cut(
     transcript.output
 }
 
-/// Lines in brackets, so that the output shows where each was thought to end.
+/// Puts each line in brackets, so the output shows where each line ended.
 fn echo_lines_in_brackets(
     me: Probe,
     event: &Event,
@@ -61,7 +62,7 @@ fn lines_are_read_the_same_with_tiny_limits_and_budgets() {
     );
 }
 
-/// Messages with their length in front, answered with their length alone; 0 ends.
+/// Messages with a length prefix, answered with only their length; 0 ends.
 fn lengths(
     me: Probe,
     event: &Event,
@@ -93,8 +94,8 @@ fn length_prefixed_messages_are_read_the_same_however_cut() {
     assert_eq!(output_however_cut(StreamConfig::new(), lengths, input), b"3;1;10;");
 }
 
-/// A boundary of several bytes, looked for behind a head of four; answers what is in between, as a
-/// block and bytes.
+/// Searches for a delimiter of several bytes after a header of four; answers with the content
+/// between them, as a block and as bytes.
 fn boundaries(
     me: Probe,
     event: &Event,
@@ -122,7 +123,7 @@ fn boundaries_after_an_offset_are_found_however_the_input_is_cut() {
     assert_eq!(output, [&b"abc".repeat(200)[..], b"|", &b"--=".repeat(200)[..], b"|"].concat());
 }
 
-/// Full duplex: takes any bytes as they come, and writes a letter whenever the output is empty,
+/// Full duplex: accepts any bytes as they come, and writes a letter whenever the output is empty,
 /// five times.
 fn both_ways(
     me: Probe,
@@ -151,8 +152,8 @@ fn input_and_output_can_be_awaited_together() {
     assert_eq!(output_however_cut(StreamConfig::new(), both_ways, b"anything"), b"wwwww");
 }
 
-/// Frames of one byte that says how many follow, and one that none begins with; sends back what is
-/// in them, and says of which kind the last exception was.
+/// Frames that start with one byte for the length of the rest, and a byte that starts no frame.
+/// Sends the content back, and the exception that ended the stream.
 fn frames(
     me: Probe,
     event: &Event,

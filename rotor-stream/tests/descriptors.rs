@@ -1,4 +1,4 @@
-//! A process that runs out of descriptors: a program of its own, since the limit is one of the
+//! A process that runs out of descriptors. Runs in its own process, since the limit applies to the
 //! whole process.
 
 mod probe;
@@ -14,7 +14,7 @@ use rotor_core::Config;
 use rotor_stream::{AcceptConfig, StreamConfig};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Lowers the limit of this process, and takes all descriptors that are left.
+/// Lowers the limit of this process, and opens all remaining descriptors.
 fn take_all_descriptors() -> Vec<File> {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(256), maximum: limit.maximum })
@@ -37,7 +37,7 @@ fn connections_wait_without_descriptors_and_none_is_lost() -> io::Result<()> {
     for client in &mut clients {
         client.write_all(b"hello\n")?;
     }
-    // Three connections find a descriptor; the others wait in the kernel while accepting rests,
+    // Three connections get a descriptor; the others wait in the backlog while the listener pauses,
     // again and again.
     for client in &mut clients[..3] {
         assert_eq!(receive(&mut instance, client, Some(6))?, b"hello\n");

@@ -1,4 +1,4 @@
-//! What a drain does to connections and to what has come on them.
+//! What a drain does to connections and to the input they have received.
 
 mod probe;
 
@@ -14,7 +14,8 @@ type Server = Accept<Stream<Probe, ScriptedSocket>, ScriptedListener>;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Sends lines back, and ends in a drain when no line waits, as `Protocol::draining` says.
+/// Sends lines back; during a drain it ends when no line is pending, as `Protocol::draining`
+/// describes.
 fn echo_until_drained(
     me: Probe,
     event: &Event,
@@ -46,7 +47,7 @@ fn echo(config: Config, accept: AcceptConfig) -> (TestLoop<Server>, Door) {
     serve(config, accept, seed(StreamConfig::new(), echo_until_drained))
 }
 
-/// Connects and asks, without a turn of the loop.
+/// Connects and sends a request, without running a turn of the loop.
 fn connect_and_send(door: &Door) -> Peer {
     let peer = door.connect();
     peer.send(b"hello\n");
@@ -78,7 +79,7 @@ fn a_draining_listener_keeps_to_its_accept_budget() {
     for turn in 1..5 {
         let before = door.waiting();
         test.turn();
-        // An event, and the call for the drain.
+        // One event, and the call for the drain.
         assert!(before - door.waiting() <= 6, "{before} waited, {} in turn {turn}", door.waiting());
     }
     assert!(door.is_closed() && door.waiting() == 0);
@@ -163,7 +164,7 @@ fn the_last_input_of_a_reset_peer_is_served_in_a_drain() {
         |_| {},
         |me, event, transport, scope| {
             if let Event::Draining(_) = event {
-                // It would have gone on for another line.
+                // It would have waited for another line.
                 transport.output.write_all(b"bye\n").expect("open");
                 return Intent::of(me).keep().keep_deadline();
             }

@@ -1,5 +1,5 @@
-//! What the log says of an outbox that nobody sends from. A program of its own: there
-//! is one log for a process.
+//! The log message about an outbox from which nobody sends. Runs in its own process, since a
+//! process has one log.
 
 use std::sync::Mutex;
 
@@ -29,7 +29,7 @@ impl Log for Warnings {
     fn flush(&self) {}
 }
 
-/// Listens, and ends at the first byte.
+/// Listens, and ends on the first byte.
 struct Listener(Outbox);
 
 impl Protocol for Listener {
@@ -62,8 +62,8 @@ impl HasOutbox for Listener {
     }
 }
 
-/// Sends so many messages to a connection of which the peer takes nothing, ends that, and returns
-/// what the log has said by then.
+/// Sends this many messages to a connection whose peer reads nothing, ends that connection, and
+/// returns the log messages.
 fn warnings<P>(messages: usize) -> Vec<String>
 where
     P: Protocol<Seed = (), Context = Option<OutboxSender>> + 'static,

@@ -1,4 +1,4 @@
-//! What keeps a protocol, or its peer, from going round forever or taking more than its share.
+//! Guards against a protocol, or its peer, that loops forever or takes more than its share.
 
 mod probe;
 
@@ -82,7 +82,7 @@ fn a_few_states_on_the_same_bytes_are_allowed() {
     assert!(driver.is_alive() && driver.failures().is_empty());
 }
 
-/// Two echoes in one loop, whose log shows the order of their calls.
+/// The behaviour of two echo protocols in one loop, whose log shows the order of their calls.
 type Behaviour = fn(Probe, &Event, &mut Transport<'_>, &mut Scope<'_, Log>) -> Intent<Probe>;
 
 fn two_in_one_loop(
@@ -103,7 +103,7 @@ fn two_in_one_loop(
 
 #[test]
 fn a_peer_that_sends_forever_does_not_starve_the_others() {
-    /// The work of five calls in one.
+    /// Counts as five calls.
     fn five_in_one(
         me: Probe,
         event: &Event,
@@ -116,7 +116,7 @@ fn a_peer_that_sends_forever_does_not_starve_the_others() {
     let cases: [(StreamConfig, Behaviour); 3] = [
         (StreamConfig::new().read_budget(10), echo_lines),
         (StreamConfig::new().calls_budget(5), echo_lines),
-        // The last call may go beyond the budget, as it was not known to be so long.
+        // The last call may exceed the budget, as its length was not known in advance.
         (StreamConfig::new().calls_budget(22), five_in_one),
     ];
     for (config, behave) in cases {
@@ -270,7 +270,7 @@ fn output_above_its_mark_stops_the_input_until_half_is_written() {
     for _ in 0..5 {
         driver.send(&line);
     }
-    // The second line passes the mark; the others stay where they are.
+    // The second line exceeds the high-water mark; the others stay in the input.
     assert_eq!(driver.context().len(), 3);
     driver.make_room(69);
     assert_eq!(driver.context().len(), 3, "51 bytes wait, which is more than half the mark");
@@ -280,8 +280,8 @@ fn output_above_its_mark_stops_the_input_until_half_is_written() {
     assert_eq!(driver.take_received(), line.repeat(5));
 }
 
-/// A line that is here, of a peer that reads slowly: its deadline comes, and it is not the peer
-/// that is late.
+/// A complete line is pending, and the peer reads slowly. The deadline passes, but the peer's input
+/// is not late.
 #[test]
 fn a_deadline_runs_while_input_is_held_and_the_transport_reports_it() {
     let config = StreamConfig::new().output_high_water(100).flush_step(1);

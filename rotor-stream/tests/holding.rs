@@ -1,5 +1,5 @@
-//! What the streams of one configuration hold together: what counts, who finds no room, and that
-//! every end gives it back.
+//! The bytes held by all streams of one configuration: what counts, which streams find no room, and
+//! that every end returns the bytes.
 #![forbid(unsafe_code)]
 
 use std::fs::File;
@@ -16,8 +16,9 @@ use rotor_stream::{
 
 const BLOCK: usize = 16 * 1024;
 
-/// What a line asks for: so many bytes, as bytes, as a block or of a file, or another output with
-/// so many, or an empty one; then perhaps the end, or a panic.
+/// A line requests a number of bytes, written as bytes, as a block or from a file; or it replaces
+/// the output with another one of that many bytes, or an empty one. It may also request the end, or
+/// a panic.
 struct Talker;
 
 /// The errors that ended streams.
@@ -91,10 +92,10 @@ impl Protocol for Talker {
     }
 }
 
-/// How streams were aborted.
+/// The reasons why streams were aborted.
 type Aborts = Arc<Mutex<Vec<AbortReason>>>;
 
-/// Streams of one configuration whose peers take nothing.
+/// Streams of one configuration whose peers read nothing.
 fn streams(max: usize) -> (impl Fn() -> Driver<Talker>, Arc<BytesHeld>, Aborts) {
     let (held, aborts) = (BytesHeld::new(max), Arc::new(Mutex::new(Vec::new())));
     let abort_log = aborts.clone();
@@ -203,7 +204,7 @@ fn a_stream_without_room_ends_and_the_others_continue() {
         fifth.make_room(usize::MAX);
         fifth.send(b"bytes 100000\n");
         assert_eq!(fifth.take_received().len(), 100_000, "what does not wait needs no room");
-        // One that is done hears nothing any more; who counts does.
+        // A stream that is done gets no more calls, but the hook that counts aborts does.
         let mut sixth = connect();
         sixth.send(b"bytes 20000 done\n");
         assert!(!sixth.is_alive() && sixth.context().is_empty(), "{sent:?}");

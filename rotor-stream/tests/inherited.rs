@@ -1,4 +1,4 @@
-//! A process that is started with a listener, as service managers do it.
+//! A process that inherits a listener, as service managers start it.
 
 mod probe;
 mod real;
@@ -15,7 +15,7 @@ use rotor_core::net::{DatagramSocket, TcpListeners};
 use rotor_core::{Config, EarlyScope, Loop, Response};
 use rotor_stream::{Accept, AcceptConfig, InheritedListeners, StreamConfig};
 
-/// Set for the child of a test below, which is this program once more.
+/// Set in the child process of a test below, which runs this program again.
 const CHILD: &str = "ROTOR_TEST_HANDED_OVER";
 
 #[test]
@@ -38,7 +38,7 @@ fn an_inherited_listener_is_shared_by_several_loops() -> io::Result<()> {
         let listener = inherited.take_std_tcp(0)?.expect("one was handed over");
         assert!(inherited.take_std_tcp(0)?.is_none(), "it was taken");
         let mut listeners = TcpListeners::from_std(listener, 2)?;
-        // The first of the loops is gone; the other one is served by the same queue.
+        // The first loop is gone; the other one serves the same queue.
         drop(listeners.next());
         let listener = listeners.next().expect("there are two");
         return serve_one_connection(|scope| {
@@ -100,14 +100,14 @@ fn inherited_datagram_sockets_can_be_taken() -> io::Result<()> {
     Ok(())
 }
 
-/// Sends the datagram back that waits.
+/// Sends the pending datagram back.
 fn send_back(mut socket: impl DatagramSocket) -> io::Result<()> {
     let mut buffer = [0; 9];
     let (len, from) = socket.receive_from(&mut buffer)?;
     socket.send_to(&buffer[..len], &from).map(drop)
 }
 
-/// Runs something with the scope of a machine.
+/// Runs a closure with the scope of a machine.
 fn with_scope<T>(ask: impl FnOnce(&EarlyScope<'_>) -> io::Result<T>) -> io::Result<T> {
     let mut answer = Err(io::ErrorKind::Other.into());
     let _made = Loop::<Server>::new(&Config::new())?.add_machine_with(|scope| {
@@ -117,7 +117,7 @@ fn with_scope<T>(ask: impl FnOnce(&EarlyScope<'_>) -> io::Result<T>) -> io::Resu
     answer
 }
 
-/// Starts this program once more, for one test, with a listener; then is its client.
+/// Runs this program again for one test, with a listener; then acts as its client.
 fn assert_served_by_child(test: &str) -> io::Result<()> {
     #[expect(clippy::disallowed_methods, reason = "the parent is no loop")]
     let listener = StdListener::bind("127.0.0.1:0")?;
@@ -134,10 +134,10 @@ fn assert_served_by_child(test: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Starts this program once more, for one test, with a socket.
+/// Runs this program again for one test, with a socket.
 fn start_child(test: &str, socket: OwnedFd) -> io::Result<Child> {
-    // The shell moves it to the first descriptor after the standard ones, as service
-    // managers do.
+    // The shell duplicates it to the first descriptor after the standard ones, as service managers
+    // do.
     Command::new("sh")
         .args(["-c", "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" --exact \"$1\" 3<&0"])
         .arg(std::env::current_exe()?)

@@ -1,4 +1,4 @@
-//! Protocols that run within another one: what they are told is what they are told on a socket.
+//! Protocols that run inside another one: they get the same calls as on a socket.
 #![forbid(unsafe_code)]
 
 mod probe;
@@ -17,18 +17,18 @@ use rotor_stream::{
     Transport,
 };
 
-/// Runs a probe within frames: a kind, a length, a payload. Output goes out as far as the window
-/// reaches, which the peer opens.
+/// Runs a probe inside frames of kind, length and payload. Output is sent as far as the window
+/// allows; the peer opens the window.
 struct Frames {
     probe: Layered<Probe>,
     window: usize,
 }
 
-/// The most bytes in a frame.
+/// The maximum payload of a frame, in bytes.
 const FRAME_MAX: usize = 100;
 
 impl Frames {
-    /// Sends what the window lets out. Returns whether there was any.
+    /// Sends what the window allows. Returns whether there was anything to send.
     fn send(&mut self, transport: &mut Transport<'_>) -> bool {
         let before = self.window;
         while self.window > 0 && !self.probe.output().is_empty() {
@@ -74,7 +74,7 @@ impl Frames {
 
 impl Protocol for Frames {
     type Context = Log;
-    /// Of the probe, and the window.
+    /// The probe's seed, the window, and the outer configuration.
     type Seed = (Seed, usize, Arc<StreamConfig>);
 
     fn create(
@@ -106,12 +106,12 @@ impl Protocol for Frames {
                 self.window += payload.iter().map(|more| usize::from(*more)).sum::<usize>();
                 LayeredResult::Waits
             }
-            // For so many seconds others go first.
+            // For this many seconds others go first.
             b'X' => {
                 self.probe.excuse(scope.now() + Duration::from_secs(payload[0].into()));
                 LayeredResult::Waits
             }
-            // What it lets out is taken, and no call made.
+            // Sends what the window now allows, and calls nothing.
             b'w' => {
                 self.window += payload.iter().map(|more| usize::from(*more)).sum::<usize>();
                 transport.input.consume(2 + len);
@@ -161,7 +161,7 @@ fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     [&[kind, payload.len() as u8], payload].concat()
 }
 
-/// What has come in frames of data, and the kinds of the others.
+/// The payload of the data frames, and the kinds of the other frames.
 fn received(driver: &Driver<Frames>) -> (String, String) {
     let encoded = driver.take_received();
     let (mut left, mut data, mut others) = (&encoded[..], Vec::new(), String::new());
@@ -246,7 +246,8 @@ fn a_deadline_of_a_layered_protocol_fires_once() {
     assert_eq!(*driver.context(), ["create", "timeout"]);
 }
 
-/// A probe whose output has to be taken at ten bytes a second, by a window that is closed at first.
+/// A probe whose output must be taken at ten bytes a second, through a window that is closed at
+/// first.
 fn with_closed_window() -> Driver<Frames> {
     let config = StreamConfig::new()
         .output_high_water(20)
@@ -276,7 +277,7 @@ fn a_peer_that_does_not_open_its_window_counts_as_a_slow_reader() {
     let line = [&[b'l'; 199][..], b"\n"].concat();
     let mut driver = with_closed_window();
     driver.send(&frame(b'D', &line));
-    // As fast as it has to be.
+    // As fast as required.
     driver.advance(Duration::from_secs(9));
     driver.send(&frame(b'W', &[100]));
     driver.advance(Duration::from_secs(9));
@@ -285,7 +286,7 @@ fn a_peer_that_does_not_open_its_window_counts_as_a_slow_reader() {
     driver.advance(Duration::from_secs(12));
     assert_eq!(driver.context().last().map(String::as_str), Some(slow));
     assert_eq!(received(&driver).1, "R");
-    // Once it is done, too.
+    // The same once it is done.
     let mut driver = with_closed_window();
     driver.send(&frame(b'D', &line));
     driver.send(&frame(b'W', &[190]));
@@ -330,7 +331,7 @@ fn output_taken_since_the_last_call_counts_when_the_deadline_passes() {
     let mut driver = with_closed_window();
     driver.send(&frame(b'D', &line));
     driver.advance(Duration::from_secs(9));
-    // As fast as it has to be, and then all of it.
+    // As fast as required, and then all of it.
     driver.send(&frame(b'w', &[100]));
     driver.advance(Duration::from_secs(9));
     driver.send(&frame(b'w', &[100]));
@@ -344,13 +345,13 @@ fn a_peer_is_not_late_while_the_layer_serves_others_first() {
     let is_late =
         |driver: &Driver<Frames>| driver.context().last().is_some_and(|last| last == slow);
     let mut driver = with_closed_window();
-    // Of nothing that waits nobody is late.
+    // While nothing is pending, nobody is late.
     driver.send(&frame(b'X', &[1]));
     driver.send(&frame(b'D', &[&[b'l'; 199][..], b"\n"].concat()));
     driver.advance(Duration::from_secs(9));
     driver.send(&frame(b'X', &[20]));
     driver.advance(Duration::from_secs(1));
-    // It has longer anyway.
+    // A shorter excuse changes nothing, as the peer already has longer.
     driver.send(&frame(b'X', &[2]));
     driver.advance(Duration::from_secs(18));
     assert!(!is_late(&driver));

@@ -10,10 +10,10 @@ use rotor_stream::{AbortReason, Intent, Matched, Protocol, StreamConfig, Transpo
 
 const CLOSE: Duration = Duration::from_secs(5);
 
-/// How connections were aborted.
+/// The reasons why connections were aborted.
 type AbortLog = Arc<Mutex<Vec<AbortReason>>>;
 
-/// Answers each byte with fifty thousand; `d` is the last.
+/// Answers each byte with fifty thousand bytes; `d` is the last one that it answers.
 struct BulkProtocol;
 
 impl Protocol for BulkProtocol {

@@ -1,4 +1,4 @@
-//! What a listener says in the log. A program of its own: there is one log for a process.
+//! The log messages of a listener. Runs in its own process, since a process has one log.
 
 mod probe;
 

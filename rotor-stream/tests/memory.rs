@@ -1,6 +1,6 @@
-//! What connections cost in memory, and that a request allocates nothing.
+//! The memory use of connections; and that a request allocates nothing.
 //!
-//! A process of its own, whose allocator counts.
+//! Runs in its own process, with a counting allocator.
 
 use std::alloc::System;
 use std::io::{ErrorKind, Read, Write};
@@ -63,7 +63,7 @@ fn connect(address: SocketAddr) -> StdStream {
     client
 }
 
-/// Sends a line and takes turns until its echo is there. Allocates nothing itself.
+/// Sends a line and runs turns until its echo arrives. Allocates nothing itself.
 fn exchange(instance: &mut LoopInstance<Server>, client: &mut StdStream) {
     client.write_all(b"a line\r\n").expect("it fits");
     let mut answer = [0; 8];
@@ -81,7 +81,7 @@ fn exchange(instance: &mut LoopInstance<Server>, client: &mut StdStream) {
     assert_eq!(&answer, b"a line\r\n");
 }
 
-/// How many allocations so many exchanges cost, on both sides.
+/// The number of allocations for this many exchanges, on both sides.
 fn allocations_of(
     exchanges: usize,
     instance: &mut LoopInstance<Server>,
@@ -95,25 +95,25 @@ fn allocations_of(
     after.allocations + after.reallocations - before.allocations - before.reallocations
 }
 
-/// Bytes that are allocated now.
+/// Bytes currently allocated.
 fn live_bytes() -> i64 {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated as i64 - stats.bytes_deallocated as i64
 }
 
-// One test, so that no other allocates meanwhile.
+// A single test, so that no other test allocates in the meantime.
 #[test]
 fn connections_and_requests_stay_within_their_memory_limits() {
     const CONNECTIONS: usize = 400;
-    /// Bytes. mio keeps 16 more in each socket where debug assertions are on: the queue that it is
-    /// registered with.
+    /// In bytes. With debug assertions, mio stores 16 more bytes in each socket: the poller that it
+    /// is registered with.
     const SLOT: usize = if cfg!(debug_assertions) { 224 } else { 208 };
     let (mut instance, address) = serve();
     let mut clients: Vec<StdStream> = Vec::with_capacity(CONNECTIONS);
     clients.push(connect(address));
     exchange(&mut instance, &mut clients[0]);
 
-    // The test harness may allocate on its own thread meanwhile; it does not do so in every batch.
+    // The test harness may allocate on its own thread in the meantime, but not in every batch.
     let allocations = (0..10).map(|_| allocations_of(100, &mut instance, &mut clients[0])).min();
     assert_eq!(allocations, Some(0), "allocations in 100 requests, each with its answer");
 
@@ -124,7 +124,7 @@ fn connections_and_requests_stay_within_their_memory_limits() {
         exchange(&mut instance, &mut clients[client]);
     }
     let each = (live_bytes() - before) / CONNECTIONS as i64;
-    // Everything else is in the slot: the machine and its bookkeeping, reserved when the loop was
+    // Everything else is in the slot: the machine and its bookkeeping, allocated when the loop was
     // made.
     assert!(each <= 8, "{each} bytes of heap for an idle connection");
     let slot = size_of::<Server>();
@@ -134,12 +134,12 @@ fn connections_and_requests_stay_within_their_memory_limits() {
     for client in &mut clients {
         client.write_all(b"half a line").expect("it fits");
     }
-    // The kernel reports all of them in one turn, or in the next.
+    // The kernel reports all of them in one turn or in the next.
     for _ in 0..3 {
         instance.turn(Some(Duration::from_millis(10))).expect("the loop goes on");
     }
     let each = (live_bytes() - before) / CONNECTIONS as i64;
-    // 64 for the line, and the loop's own queue for so many events at once.
+    // 64 for the line, plus the loop's own queue for this many events in one turn.
     assert!((64..=100).contains(&each), "{each} bytes of heap for half a line");
 
     clients.clear();
@@ -147,6 +147,6 @@ fn connections_and_requests_stay_within_their_memory_limits() {
         instance.turn(Some(Duration::from_millis(10))).expect("the loop goes on");
     }
     let left = live_bytes() - before;
-    // The loop keeps its queue for so many events: 16 bytes for each, in powers of two.
+    // The loop keeps its queue for this many events: 16 bytes each, rounded up to a power of two.
     assert!(left <= 512 * 16, "{left} bytes are left of {CONNECTIONS} connections");
 }

@@ -1,7 +1,7 @@
-//! What waits in an output is counted by its bytes. Its memory is about that, whatever pieces it
-//! came in.
+//! The bytes pending in an output are counted. Its memory use is close to that count, whatever the
+//! size of the pieces that it was given.
 //!
-//! A process of its own, whose allocator counts.
+//! Runs in its own process, with a counting allocator.
 
 use std::alloc::System;
 use std::io::Write;
@@ -12,14 +12,14 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Bytes that are allocated now.
+/// Bytes currently allocated.
 fn live_bytes() -> usize {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-/// Passes on what comes in such pieces, with something written before each, until so many bytes
-/// wait; answers the memory that they hold. The thread is new, so it has no spare memory.
+/// Forwards input in pieces of this size, with `between` bytes written before each, until the
+/// output holds `bytes`; returns the memory it uses. The thread is new, so it has no spare memory.
 fn output_memory(piece: usize, between: usize, bytes: usize) -> usize {
     let fill = move || {
         let (mut output, mut input) = (Output::new(), Buf::new());
@@ -34,12 +34,11 @@ fn output_memory(piece: usize, between: usize, bytes: usize) -> usize {
     std::thread::scope(|threads| threads.spawn(fill).join().expect("it does not panic").0)
 }
 
-// One test, so that no other allocates meanwhile.
+// A single test, so that no other test allocates in the meantime.
 #[test]
 fn an_output_holds_at_most_about_twice_the_memory_it_counts() {
     const BYTES: usize = 1 << 20;
-    // Of the first bytes, of the list of segments, and of the buffer that a last piece was taken
-    // from.
+    // For the first bytes, the list of segments, and the buffer that the last piece was taken from.
     const OVERHEAD: usize = 128 * 1024;
     for piece in
         [513, 600, 1_000, 2_048, 3_000, 4_096, 8_191, 8_192, 10_000, 16_384, 20_000, 40_000, 65_536]

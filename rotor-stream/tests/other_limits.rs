@@ -1,4 +1,4 @@
-//! Protocols that go on within other limits than they began with, as HTTP does on an upgrade.
+//! Protocols whose limits change while they run, as HTTP's do on an upgrade.
 #![forbid(unsafe_code)]
 
 mod probe;
@@ -11,8 +11,8 @@ use probe::{Event, Log, Probe, probe_with};
 use rotor_stream::testing::Driver;
 use rotor_stream::{ByteCounts, BytesHeld, Intent, StreamConfig};
 
-/// Waits for lines of up to 500 bytes; writes a kilobyte for each. Its first line is the change to
-/// other limits.
+/// Waits for lines of up to 500 bytes; writes a kilobyte for each. The line `change` switches to
+/// the other limits.
 fn driver_with_change(before: StreamConfig, after: Arc<StreamConfig>) -> Driver<Probe> {
     probe_with(
         before,
@@ -33,7 +33,7 @@ fn driver_with_change(before: StreamConfig, after: Arc<StreamConfig>) -> Driver<
     )
 }
 
-/// What becomes of a line of 200 bytes that comes after the change.
+/// The calls that follow from a line of 200 bytes after the change.
 fn calls_after_change(before: StreamConfig, after: Arc<StreamConfig>) -> Log {
     let mut driver = driver_with_change(before, after);
     driver.send(b"change\n");
@@ -112,7 +112,7 @@ fn options_that_a_change_leaves_open_stay_as_they_were() {
     driver.limit_room(0);
     driver.send(b"change\n");
     assert!(held.bytes() >= 1024);
-    // It is done, and nobody takes its last bytes.
+    // It is done, and the peer does not read its last bytes.
     driver.end();
     driver.advance(Duration::from_secs(2));
     assert!(driver.is_dropped());

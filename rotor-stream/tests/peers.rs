@@ -1,4 +1,4 @@
-//! Connections of one peer, beyond those that it may have.
+//! Connections of one peer that exceed its limit.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use rotor_stream::{
     Accept, AcceptConfig, Intent, Matched, PeerConnections, Protocol, Stream, Transport,
 };
 
-/// Waits; the context counts those that were made.
+/// Waits; the context counts how many were made.
 struct WaitingProtocol;
 
 impl Protocol for WaitingProtocol {
@@ -48,14 +48,14 @@ fn each_peer_gets_at_most_its_number_of_connections() {
     let mut peers = vec![
         door.connect_from(from("2001:db8::1")),
         door.connect_from(from("2001:db8::2")),
-        // Of the same 64 bits, and at another listener, which counts together with the first.
+        // From the same /64 prefix, at another listener, which shares the count with the first.
         other_door.connect_from(from("2001:db8::3")),
         door.connect_from(from("2001:db8:0:1::1")),
-        // Nobody knows whose it is.
+        // Its peer address is unknown.
         door.connect(),
     ];
     test.settle();
-    // Two listeners; whoever came first got the places.
+    // There are two listeners; the places go to the first connections.
     let open = open_flags(&peers).iter().filter(|is_open| **is_open).count();
     assert_eq!((open, *test.context(), connections.refused()), (4, 4, 1));
 

@@ -1,4 +1,4 @@
-//! `Persistent`: connects, waits, connects again, and tells others.
+//! `Persistent`: connects, waits, reconnects, and reports its state to others.
 
 mod probe;
 
@@ -13,7 +13,7 @@ use rotor_stream::{Link, Persistent, PersistentSeed, StreamConfig};
 
 type Client = Persistent<Probe, ScriptedSocket>;
 
-/// A machine that waits on a link and records its state.
+/// A machine that watches a link and records its state.
 struct Watcher(Link);
 
 impl Machine for Watcher {
@@ -74,7 +74,7 @@ fn attempts_to_reach_a_missing_server_become_less_frequent() {
     let begun = test.world().now();
     test.advance(Duration::from_secs(3600));
     let attempts = test.context().iter().filter(|call| call.starts_with("not connected")).count();
-    // About nine until the wait is 30 s, then one every 15 to 30 s.
+    // About nine attempts until the wait is 30 s, then one every 15 to 30 s.
     assert!((120..=250).contains(&attempts), "{attempts} attempts in an hour");
     assert!(!link.is_up() && test.world().now() > begun);
     test.world().target(address(), Target::Accepts);
@@ -84,7 +84,7 @@ fn attempts_to_reach_a_missing_server_become_less_frequent() {
 
 #[test]
 fn the_wait_before_the_next_attempt_uses_secure_random_numbers() {
-    // Two loops whose secure numbers are the same, as always in memory.
+    // Two loops with the same secure random numbers, as always on the in-memory backend.
     let next_attempt = |fast_seed| {
         let world = World::new();
         world.target(address(), Target::FailsAtOnce(ErrorKind::ConnectionRefused));
@@ -172,7 +172,7 @@ fn a_link_closed_in_advance_prevents_the_connection() {
     assert_eq!((test.machines(), test.context().len()), (0, 0), "nothing was connected");
 }
 
-/// A connection whose protocol has ended, and whose last line the peer has not taken.
+/// A connection whose protocol has ended, and whose last line the peer has not read.
 fn flushing_connection() -> (TestLoop<Compose2<Client, Watcher>>, Link, Peer) {
     let (mut test, link) = persistent(Target::Accepts);
     let peer = test.world().take_connections().remove(0);

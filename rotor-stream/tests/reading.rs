@@ -1,4 +1,4 @@
-//! What a protocol is given to read: expectations, limits, the end of the stream, resets.
+//! What a protocol gets to read: expectations, limits, EOF, resets.
 
 mod probe;
 
@@ -36,7 +36,7 @@ fn waiting_for_zero_bytes_is_satisfied_at_once() {
     assert_eq!(*driver.context(), ["create", "read \"\""]);
 }
 
-/// Waits for a byte, and has a look when it is woken.
+/// Waits for a byte, and polls its input when it is woken.
 fn polls_when_woken<const D: bool>() -> Driver<Probe, D> {
     probe_with::<D>(
         StreamConfig::new(),
@@ -95,7 +95,7 @@ fn a_poll_shows_the_bytes_that_it_has_found() {
 
 #[test]
 fn a_poll_reads_once_unless_this_event_has_emptied_the_socket() {
-    // One that reads a message, then looks before it goes on.
+    // A probe that reads a message, then polls before it continues.
     fn reads<const D: bool>() -> usize {
         let mut driver = probe_with::<D>(
             StreamConfig::new(),
@@ -238,15 +238,15 @@ fn an_urgent_byte_keeps_its_place_and_does_not_block_later_input() {
         if narrow_edges {
             driver.test().world().narrow_edges();
         }
-        // All in one edge: the first read stops short of the urgent byte, which is no sign that
-        // there is no more.
+        // All in one edge: the first read stops before the urgent byte, which does not mean that
+        // the socket is empty.
         driver.peer().send(b"ab");
         driver.peer().send_urgent(b'!');
         driver.peer().send(b"cd\n");
         driver.settle();
         assert_eq!(driver.take_received(), b"ab!cd\n");
         assert_eq!(driver.unread_len(), 0);
-        // At the beginning, at the end, and alone.
+        // Urgent bytes at the beginning, at the end, and alone.
         for piece in [&b"line"[..], b"", b"\n"] {
             driver.peer().send_urgent(b'*');
             driver.send(piece);
@@ -291,8 +291,8 @@ fn input_before_a_reset_is_delivered_before_the_reset() {
 #[test]
 fn input_before_a_failed_write_is_delivered_before_the_failure() {
     let mut driver = probe_with::<true>(StreamConfig::new(), |_| {}, echo_lines);
-    // The first read is short, so it seems to have emptied the socket: the second line came after
-    // it, and no edge of it has been seen when writing fails.
+    // The first read is short, so it seems to have emptied the socket. The second line came after
+    // it, and its edge has not been delivered when writing fails.
     driver.limit_reads(6);
     driver.fail_writes(ErrorKind::BrokenPipe);
     driver.send(b"hello\nquit\n");
@@ -359,7 +359,7 @@ fn a_search_restarts_when_input_was_consumed_in_between() {
 fn a_search_restarts_when_input_was_changed_in_place() {
     let unmask =
         |transport: &mut Transport<'_>| transport.input.iter_mut().for_each(|byte| *byte ^= 0x20);
-    // By a wake-up, a deadline, and a call for what was written.
+    // The input is unmasked on a wake-up, on a deadline, and when the output was flushed.
     let handler = move |me,
                         event: &Event,
                         transport: &mut Transport<'_>,
@@ -429,7 +429,7 @@ fn large_input_of_a_wrapper_is_read_in_blocks() {
     );
     driver.send(&[b'x'; 100]);
     let before = driver.operations().reads;
-    // More at a time is for the kernel's sockets, and tested where there is a kernel.
+    // Larger reads happen only on kernel sockets, and are tested there.
     driver.send(&vec![b'x'; 9 * BLOCK_BYTES + 100]);
     assert_eq!(driver.operations().reads - before, 10);
 }

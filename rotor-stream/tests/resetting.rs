@@ -1,5 +1,5 @@
-//! Connections that end by a reset: since the protocol says so, or since not all of its output was
-//! taken.
+//! Connections that end with a reset: because the protocol requests it, or because not all of its
+//! output was accepted.
 
 mod probe;
 
@@ -13,7 +13,7 @@ use rotor_stream::testing::Driver;
 use rotor_stream::{Intent, StreamConfig};
 use rotor_test_kit::Directory;
 
-/// Writes so much when it is called for the first time, and ends as it is told when something comes.
+/// Writes this many bytes when it is created, and ends with `end` when input comes.
 fn probe_that_ends(bytes: usize, end: fn() -> Intent<Probe>) -> Driver<Probe> {
     probe_with(
         StreamConfig::new(),
@@ -63,7 +63,7 @@ fn a_failed_protocol_resets_its_connection_only_if_output_is_lost() {
 
 #[test]
 fn a_peer_that_does_not_read_the_output_gets_a_reset_and_no_end() {
-    // With the protocol at work, and after it.
+    // Both while the protocol runs and after it is done.
     for end in [None, Some(Intent::done as fn() -> Intent<Probe>)] {
         let mut driver = probe_that_ends(1_000, end.unwrap_or(Intent::done));
         if end.is_some() {
@@ -110,7 +110,7 @@ fn neither_bytes_nor_an_end_follow_lost_output() {
     let directory = Directory::create();
     let file = Arc::new(File::open(directory.file("content", [b'f'; 10])).expect("it is there"));
     let mut driver = probe_with::<false>(
-        // Both messages have come by then, and the second is handed out behind the file.
+        // Both messages have arrived by then, and the second is delivered after the file.
         StreamConfig::new().output_high_water(5),
         |_| {},
         move |me, event, transport, _| {

@@ -1,4 +1,4 @@
-//! A listener for whose connections there is no slot, no descriptor or no place: those that have
+//! A listener that has no slot, descriptor or place for a connection: the connections that have
 //! been idle longest make room.
 
 use std::io::{self, Write};
@@ -13,8 +13,7 @@ use rotor_stream::{
 const SECOND: Duration = Duration::from_secs(1);
 const NO_DESCRIPTOR: i32 = 24;
 
-/// Answers each line with the same, and is idle from then on. The context records how connections
-/// were lost.
+/// Echoes each line, and is idle afterwards. The context records how connections were lost.
 struct Lines {
     idle_since: Time,
 }
@@ -78,12 +77,12 @@ impl Test {
         Test { test_loop, door }
     }
 
-    /// With slots for so many connections.
+    /// With slots for this many connections.
     fn slots(slots: usize) -> Test {
         Test::new(Config::new().machines_max(1 + slots), AcceptConfig::new())
     }
 
-    /// Connections that were made a second after each other.
+    /// Connections made one second apart.
     fn connect(&mut self, count: usize) -> Vec<Peer> {
         let connect = |_| {
             self.test_loop.advance(SECOND);
@@ -104,7 +103,7 @@ impl Test {
         self.test_loop.instance().stats().read().made_room
     }
 
-    /// How connections were lost since this was last asked.
+    /// How connections were lost since the last call of this function.
     fn take_losses(&mut self) -> Vec<String> {
         std::mem::take(self.test_loop.context_mut())
     }
@@ -146,7 +145,7 @@ fn no_connection_is_closed_for_a_descriptor_while_none_waits() {
     let mut test = Test::new(Config::new(), AcceptConfig::new());
     let old = test.connect(2);
     test.test_loop.advance(10 * SECOND);
-    // An edge that was late: its connection has been accepted, and the queue is empty.
+    // A late edge: its connection has already been accepted, and the backlog is empty.
     test.door.fail(io::Error::from_raw_os_error(NO_DESCRIPTOR));
     test.test_loop.settle();
     test.test_loop.advance(10 * SECOND);
@@ -160,7 +159,7 @@ fn a_listener_without_a_descriptor_does_not_pause_while_none_waits() {
     let _old = test.connect(1);
     test.door.fail(io::Error::from_raw_os_error(NO_DESCRIPTOR));
     test.test_loop.settle();
-    // Somebody gives a descriptor back, and somebody comes.
+    // A descriptor is closed elsewhere, and a new connection comes.
     let new = test.door.connect();
     test.test_loop.settle();
     assert!(test.is_served(&new));
@@ -187,7 +186,7 @@ fn a_recently_active_connection_is_spared_for_two_seconds() {
         test.test_loop.advance(Duration::from_millis(100));
         assert!(old.iter().all(|peer| !peer.is_dropped()));
     }
-    // It is asked for again every tenth of a second.
+    // The listener asks for room again every tenth of a second.
     test.test_loop.advance(Duration::from_millis(200));
     assert_eq!(old.iter().filter(|peer| peer.is_dropped()).count(), 1);
     assert!(test.is_served(&new));
@@ -228,14 +227,14 @@ fn a_connection_with_unreported_input_is_served_and_another_closed() {
     let mut test = Test::slots(3);
     let old = test.connect(3);
     test.test_loop.advance(10 * SECOND);
-    // Just as the loop has decided to end it.
+    // Just after the loop has decided to end it.
     old[0].before_read(|peer| peer.send(b"hello\n"));
     let new = test.connect(1);
     assert!(!old[0].is_dropped() && old[1].is_dropped());
     assert_eq!(old[0].take_received(), b"hello\n");
     assert!(test.is_served(&new[0]));
     assert_eq!(test.take_losses(), [MADE_ROOM]);
-    // Who leaves at that moment is heard, and leaves its room.
+    // If the peer closes the connection at that moment, this is noticed, and its room is used.
     test.test_loop.advance(10 * SECOND);
     old[2].before_read(Peer::end);
     let newer = test.connect(1);
@@ -313,8 +312,8 @@ fn hardly_more_connections_are_closed_than_wait() {
 
 #[test]
 fn listeners_sharing_a_queue_close_at_most_one_extra_connection_each() {
-    // As loops that share a listening socket do: each has room for its own, and the one that is
-    // quicker takes the connection.
+    // Like loops that share a listening socket: each makes room among its own connections, and the
+    // faster one accepts the new connection.
     let mut test = Test::slots(3);
     let old = test.connect(3);
     test.test_loop.advance(10 * SECOND);
@@ -336,8 +335,8 @@ fn listeners_sharing_a_queue_close_at_most_one_extra_connection_each() {
 
 #[test]
 fn a_connection_that_is_held_without_a_slot_asks_for_one() {
-    // Each listener spawns one machine an event; the second spawn of the first one waits, and the
-    // other takes its slot.
+    // Each listener spawns one machine per event; the second spawn of the first listener waits, and
+    // the other listener takes its slot.
     let config = Config::new().machines_max(4).spawns_per_event(1);
     let mut test = Test::new(config, AcceptConfig::new().idle_min(Duration::ZERO));
     let (other_listener, other_door) = listener(test.test_loop.world());

@@ -1,4 +1,4 @@
-//! Sizes, and what may travel between threads.
+//! Sizes, and which types may be sent between threads.
 
 use rotor_core::net::{TcpListener, TcpStream, UnixStream};
 use rotor_core::{Scope, Time};
@@ -7,7 +7,7 @@ use rotor_stream::{
     Transport,
 };
 
-/// A protocol of a hundred bytes.
+/// A protocol with a size of a hundred bytes.
 struct Hundred([u8; 100]);
 
 impl Protocol for Hundred {

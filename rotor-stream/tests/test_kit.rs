@@ -1,4 +1,4 @@
-//! The test kit keeps what its docs say.
+//! The test kit works as documented.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use rotor_core::{Config, EventSet, Infallible, Machine, Response, Scope};
 use rotor_stream::testing::{ScriptedListener, ScriptedSocket, TestLoop, listener};
 use rotor_stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
 
-/// Records a random number when it is made, and has a deadline if it is to.
+/// Records a random number when it is made, and may have a deadline.
 struct RandomRecorder;
 
 impl RandomRecorder {
@@ -56,7 +56,7 @@ fn advance_to_deadline_waits_only_for_deadlines_of_machines() {
     assert_eq!(test.world().now(), fired);
 }
 
-/// Records where its peer is.
+/// Records its peer's address.
 struct PeerAddressRecorder;
 
 impl Protocol for PeerAddressRecorder {

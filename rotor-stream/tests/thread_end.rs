@@ -1,6 +1,6 @@
-//! What a thread leaves behind: nothing of the blocks that it kept for its buffers.
+//! What remains after a thread ends: none of the blocks that it cached for its buffers.
 //!
-//! A process of its own, whose allocator counts.
+//! Runs in its own process, with a counting allocator.
 #![expect(clippy::disallowed_methods, reason = "the threads of this test have no loop")]
 
 use std::alloc::System;
@@ -15,7 +15,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 thread_local! {
-    /// Dropped as the thread ends, before the thread's blocks are or after them.
+    /// Dropped when the thread ends, before or after the thread's cached blocks.
     static LATE: RefCell<Vec<Buf>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -41,10 +41,11 @@ fn fill_and_drop() {
 
 #[test]
 fn an_ending_thread_frees_its_blocks_and_those_of_its_buffers() {
-    // What a first thread leaves for all that follow is no leak.
+    // What the first thread leaves for all later threads is no leak.
     thread::spawn(|| {}).join().expect("it ends");
     let before = live_bytes();
-    // In both orders: what is used first is dropped first on some systems, and last on others.
+    // In both orders: the thread-local that is used first is dropped first on some systems, and
+    // last on others.
     let uses: [&[fn()]; 3] =
         [&[fill_late, fill_and_drop], &[fill_and_drop, fill_late], &[fill_late]];
     for used in uses {

@@ -1,4 +1,4 @@
-//! What a message is made from is the sender's own code.
+//! The conversion into a message runs the sender's own code.
 #![expect(clippy::disallowed_methods, reason = "tests play the outside world: its threads")]
 
 use std::sync::mpsc;
@@ -9,7 +9,7 @@ use rotor_stream::{Block, OutboxConfig, OutboxSender};
 
 use super::driver;
 
-/// Looks at the outbox, from another thread, as it is made a message.
+/// Reads the outbox from another thread while it is converted into a message.
 struct InspectingMessage {
     sender: OutboxSender,
     found: mpsc::Sender<Option<usize>>,
@@ -19,7 +19,7 @@ impl From<InspectingMessage> for Block {
     fn from(InspectingMessage { sender, found }: InspectingMessage) -> Block {
         let (len_sender, len_receiver) = mpsc::channel();
         thread::spawn(move || len_sender.send(sender.len()));
-        // Only a test that fails waits for so long.
+        // Only a failing test waits this long.
         let len = len_receiver.recv_timeout(Duration::from_secs(10)).ok();
         found.send(len).expect("the test waits");
         Block::from("made")

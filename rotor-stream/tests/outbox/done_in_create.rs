@@ -1,4 +1,4 @@
-//! A protocol that is over in its `create`.
+//! A protocol that ends in its `create`.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use rotor_stream::{
 
 use super::{Shared, small};
 
-/// Sends itself messages, and ends, before it has begun.
+/// Sends itself messages, and ends before it has begun.
 struct DoneInCreate;
 
 impl Protocol for DoneInCreate {

@@ -1,5 +1,5 @@
-//! What others send to the peer of a connection, unasked: in order, whole, bounded, and beside what
-//! the protocol itself has to say.
+//! Messages that others send to a connection's peer: in order, whole, bounded, and interleaved with
+//! the protocol's own output.
 
 mod converting;
 mod done_in_create;
@@ -16,21 +16,21 @@ use rotor_stream::{
     OutboxSender, Protocol, Transport, WithOutbox,
 };
 
-/// The sender to the one connection of a test, what wakes that, and how often it was woken.
+/// The sender for the test's only connection, its notifier, and the number of its wake-ups.
 #[derive(Default)]
 struct Shared {
     sender: Option<OutboxSender>,
     notifier: Option<Notifier>,
     woken: u32,
-    /// Lines are answered where the protocol is.
+    /// Whether lines are handled by in-place calls.
     in_place: bool,
-    /// Whether a last word was taken; `None` where there is none.
+    /// Whether the last message was accepted; `None` if none is sent.
     last_word: Option<Rc<Cell<Option<bool>>>>,
 }
 
-/// Answers each line with the same; `list` with a thousand bytes in pieces, `quit` with its end;
-/// `hush` is the last that it answers. Of those that say how many bytes may be left, it says when
-/// there are no more.
+/// Echoes each line. `list` is answered with a thousand bytes in pieces, `quit` with the end;
+/// `hush` is the last line that it answers. A line that is a number makes it wait until no more
+/// than that many output bytes are left, and then report that.
 struct Lines {
     /// Dropped before the outbox.
     _last_word: Option<SendOnDrop>,
@@ -39,8 +39,8 @@ struct Lines {
     awaited: Option<usize>,
 }
 
-/// Sends something as the protocol ends, as others may at that time, and records whether it was
-/// taken.
+/// Sends a message when the protocol ends, as others may at that time, and records whether it was
+/// accepted.
 struct SendOnDrop {
     sender: OutboxSender,
     was_taken: Rc<Cell<Option<bool>>>,
@@ -190,7 +190,7 @@ fn small() -> OutboxConfig {
     OutboxConfig::new().messages_max(4).bytes_max(100).output_max(10)
 }
 
-/// Five bytes.
+/// A message of five bytes.
 fn message(number: usize) -> Block {
     Block::from(format!("{number:04}\n").into_bytes())
 }
@@ -367,8 +367,8 @@ fn piecewise_output_of_the_protocol_continues_beside_messages() {
     }
 }
 
-/// However many others send, or one just as it is heard, and however few bytes it waits for: it
-/// waits for one output of them at most, and they for what it wrote.
+/// However many others send, even just as the protocol is called, and however few bytes it waits
+/// for: it waits for at most one output of theirs, and they wait for what it wrote.
 #[test]
 fn senders_do_not_starve_a_protocol_that_waits_for_its_output() {
     for (left, write_max, bytes_between, in_place) in ["0\n", "1\n", "4\n", "5\n", "50\n"]
@@ -387,7 +387,7 @@ fn senders_do_not_starve_a_protocol_that_waits_for_its_output() {
             let until = received.len() + 120;
             while !received.ends_with(b"!") {
                 assert!(received.len() < until, "{left:?}: {received:?}");
-                // Either as much as may wait, or just what there is room for in the output.
+                // Either as many messages as may be pending, or only what the output has room for.
                 let received_count = 120 - (until - received.len());
                 let sends = bytes_between == 0
                     || received_count > 50 && received_count % bytes_between == 0;

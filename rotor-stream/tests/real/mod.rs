@@ -1,5 +1,5 @@
-//! Loops on the kernel's sockets, with the other end in the same thread: a turn whenever the other
-//! end would block.
+//! Loops on kernel sockets, with the other end in the same thread: the loop runs a turn whenever
+//! the other end would block.
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -14,10 +14,10 @@ use crate::probe::{Log, Probe, Seed};
 
 pub(crate) type Server = Accept<Stream<Probe, TcpStream>, TcpListener>;
 
-/// How long a turn waits for something that is bound to come. No test waits for it to pass.
+/// How long a turn waits for something that is certain to come. No test waits for it to pass.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A server of probes on a port of its own.
+/// A server of probes on its own port.
 pub(crate) fn serve(seed: Seed) -> (LoopInstance<Server>, SocketAddr) {
     serve_with(Config::new(), AcceptConfig::new(), seed)
 }
@@ -46,7 +46,7 @@ pub(crate) fn connect(address: SocketAddr) -> StdStream {
     client
 }
 
-/// Takes turns until `is_so`.
+/// Runs turns until `is_so` holds.
 pub(crate) fn turn_until<M: Machine>(
     instance: &mut LoopInstance<M>,
     mut is_so: impl FnMut(&mut LoopInstance<M>) -> bool,
@@ -60,8 +60,8 @@ pub(crate) fn turn_until<M: Machine>(
     panic!("it does not come to that");
 }
 
-/// Takes turns until the other end has got so many bytes, or, for `None`, everything up to the end
-/// of the stream.
+/// Runs turns until the other end has received this many bytes or, for `None`, everything up to
+/// EOF.
 pub(crate) fn receive<M: Machine>(
     instance: &mut LoopInstance<M>,
     client: &mut impl Read,

@@ -1,4 +1,4 @@
-//! What holds for a stream whatever its loop.
+//! Properties of a stream on every loop.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -16,7 +16,7 @@ use crate::probe::{Event, Log, Probe, Seed, echo_lines, seed};
 
 pub(crate) type Server<L> = Accept<Stream<Probe, StreamOn<L>>, ListenerOn<L>>;
 
-/// A server of probes on a port of its own.
+/// A server of probes on its own port.
 pub(crate) fn serve<L: OnLoop>(seed: Seed) -> (Rig<Server<L>, L>, SocketAddr) {
     serve_with(&Config::new(), seed)
 }
@@ -42,7 +42,7 @@ pub(crate) fn assert_echoes<L: OnLoop>(rig: &mut Rig<Server<L>, L>, end: &mut (i
     assert_eq!(rig.receive(end, Some(6)).expect("an answer"), b"hello\n");
 }
 
-/// Resets the connection: an end that is dropped does, where it has not read all that came.
+/// Resets the connection: dropping an end with unread input does that.
 fn reset<L: OnLoop>(rig: &mut Rig<Server<L>, L>, mut end: L::End) {
     rig.send(&mut end, b"unread\n").expect("it is connected");
     assert_eq!(rig.receive(&mut end, Some(3)).expect("an answer"), b"unr");
@@ -119,7 +119,7 @@ fn a_reset_in_the_middle_of_a_write_ends_that_connection_only<L: OnLoop>() -> io
     let mut end = rig.connect(address);
     end.write_all(b"!\n")?;
     assert_eq!(rig.receive(&mut end, Some(1))?, b"x");
-    // With much that it has not read.
+    // With much unread input.
     drop(end);
     rig.until(|rig| {
         rig.context(|calls| calls.last().is_some_and(|call| call.starts_with("fatal")))
@@ -134,7 +134,7 @@ fn a_reset_connection_does_not_look_ended_to_the_peer<L: OnLoop>() {
     let (mut rig, address) =
         serve::<L>(seed(StreamConfig::new(), |me, event, transport, scope| match event {
             Event::Read(line) if line.len() == 2 => Intent::reset(),
-            // It fails with more than the system takes at once.
+            // It fails with more output than the system accepts in one call.
             Event::Read(line) if line.len() == 3 => {
                 transport.output.push_block(vec![b'x'; LEN]).expect("open");
                 Intent::of(me).flush(0).deadline(scope.now() + Duration::from_millis(10))
@@ -178,7 +178,7 @@ fn requests_that_had_arrived_before_a_drain_are_answered<L: OnLoop>() -> io::Res
         end.write_all(b"request\n")?;
     }
     rig.with(|instance| instance.handle().drain(Duration::from_secs(60)));
-    // The loop ends when they have seen the end of its side.
+    // The loop ends when the clients have seen EOF.
     let mut answered = 0;
     let mut left: Vec<_> = ends.into_iter().map(|end| (end, Vec::new())).collect();
     rig.until(|rig| {

@@ -1,4 +1,4 @@
-//! What only the kernel's sockets have: paths, descriptors, urgent bytes, its own buffers.
+//! What only kernel sockets have: paths, descriptors, urgent bytes, the kernel's own buffers.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -45,8 +45,7 @@ on_kernel_loops!(
     a_turn_writes_at_most_its_budget_of_a_file_to_a_fast_reader,
     "elsewhere nobody reads while a turn writes"
 );
-/// A reader that is as fast as the writer: as long as there is room, one system call would go on
-/// forever.
+/// A reader as fast as the writer: since there is always room, one system call would go on forever.
 fn a_turn_writes_at_most_its_budget_of_a_file_to_a_fast_reader<L: OnKernel>() -> io::Result<()> {
     const LEN: usize = 256 << 20;
     const BUDGET: usize = 1 << 20;
@@ -71,7 +70,7 @@ fn a_turn_writes_at_most_its_budget_of_a_file_to_a_fast_reader<L: OnKernel>() ->
         let reading = threads.spawn(|| io::copy(&mut client, &mut io::sink()));
         while left > 0 {
             rig.turn();
-            // Before it is accepted, and once it has ended, there is none.
+            // There is no output before the connection is accepted and after it has ended.
             let now = output_len(&mut rig).unwrap_or(if left == LEN { LEN } else { 0 });
             (most, left) = (most.max(left - now), now);
         }
@@ -100,7 +99,7 @@ fn system_buffers_for_a_peer_that_does_not_read_can_be_bounded<L: OnKernel>() ->
         }));
         let _client = rig.connect(address);
         let mut before = None;
-        // Until it stands still: the peer's end of the loopback answers in between.
+        // Until the output stops changing: the loopback peer acknowledges in between.
         loop {
             rig.with(|instance| instance.turn(Some(Duration::from_millis(50))))?;
             let now = output_len(&mut rig);
@@ -121,7 +120,7 @@ fn system_buffers_for_a_peer_that_does_not_read_can_be_bounded<L: OnKernel>() ->
     Ok(())
 }
 
-/// What its only connection has not sent yet.
+/// Output bytes that the only connection has not sent yet.
 fn output_len<L: OnKernel>(rig: &mut Rig<Server<L>, L>) -> Option<usize> {
     rig.with(|instance| {
         instance.machines().iter().find_map(|(_, machine)| Some(machine.connection()?.output_len()))
@@ -130,7 +129,7 @@ fn output_len<L: OnKernel>(rig: &mut Rig<Server<L>, L>) -> Option<usize> {
 
 type UnixServer<L> = Accept<Stream<Probe, UnixStreamOn<L>>, UnixListenerOn<L>>;
 
-/// A server at a path, and a client of it.
+/// A server on a path, and a client connected to it.
 fn serve_unix<L: OnKernel>(
     path: &Path,
     seed: Seed,
@@ -148,7 +147,7 @@ fn assert_unix_echoes<L: OnKernel>(rig: &mut Rig<UnixServer<L>, L>, client: &mut
     assert_eq!(rig.receive(client, Some(6)).expect("an answer"), b"hello\n");
 }
 
-/// Sends bytes that a descriptor comes with, as unix(7) has it.
+/// Sends bytes together with a descriptor, as described in unix(7).
 #[cfg(target_os = "linux")]
 fn send_with_descriptor(client: &StdUnix, bytes: &[u8]) -> io::Result<()> {
     let descriptors = [client.as_fd()];
@@ -171,7 +170,7 @@ fn bytes_after_those_with_a_passed_descriptor_are_read_too<L: OnKernel>() -> io:
     let path = directory.join("socket");
     let (mut rig, mut client) = serve_unix::<L>(&path, seed(StreamConfig::new(), echo_lines))?;
     assert_unix_echoes(&mut rig, &mut client);
-    // Both are there before the loop looks, so one edge tells of both; a read ends between them.
+    // Both are there before the loop polls, so one edge reports both; a read ends between them.
     send_with_descriptor(&client, b"on")?;
     client.write_all(b"e\n")?;
     assert_eq!(rig.receive(&mut client, Some(4))?, b"one\n");
@@ -201,7 +200,7 @@ fn large_input_is_read_in_few_calls_and_small_input_in_one_block<L: OnKernel>() 
         Ok(calls.take())
     };
     assert_eq!(read(100)?, [100]);
-    // One block, then four at a time, then less than one; and after that short read a block again.
+    // One block, then four at a time, then less than one; after that short read, one block again.
     let [block, large] = [BLOCK_BYTES, 4 * BLOCK_BYTES];
     assert_eq!(read(block + 2 * large + 100)?, [block, large, large, 100]);
     assert_eq!(read(block + 100)?, [block, 100]);
@@ -264,7 +263,7 @@ fn a_read_exceeds_the_input_limit_by_at_most_that_limit<L: OnKernel>() -> io::Re
     Ok(())
 }
 
-/// What its only connection has not consumed yet.
+/// Input bytes that the only connection has not consumed yet.
 fn input_len<L: OnKernel>(rig: &mut Rig<UnixServer<L>, L>) -> Option<usize> {
     rig.with(|instance| {
         instance.machines().iter().find_map(|(_, machine)| Some(machine.connection()?.input_len()))

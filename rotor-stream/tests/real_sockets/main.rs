@@ -1,4 +1,4 @@
-//! Streams and listeners on real sockets: on every loop, and what only the kernel's sockets have.
+//! Streams and listeners on real sockets: on every loop, and features of kernel sockets.
 #![expect(clippy::disallowed_methods, reason = "the other end is no machine")]
 
 #[path = "../../../tests/loops/on_mio.rs"]

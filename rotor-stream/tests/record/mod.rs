@@ -1,6 +1,6 @@
-//! A wrapping socket, as TLS will be one: it shakes hands, speaks in records, changes its key on
-//! the way, and closes with a record of its own. The cipher is a byte; all else is as awkward as
-//! the real thing.
+//! A wrapping socket, similar to TLS: it has a handshake, uses records, changes its key during the
+//! connection, and closes with its own record. The cipher is one byte; everything else is as
+//! awkward as in the real protocol.
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
 use std::any::Any;
@@ -11,7 +11,7 @@ use std::net::{Shutdown, SocketAddr};
 use rotor_core::net::StreamSocket;
 use rotor_core::{BackendHandle, Future, Interest, Outcome, Scope, Source, Token};
 
-/// The most bytes of payload in a record.
+/// The maximum payload of a record, in bytes.
 const PAYLOAD_MAX: usize = 10;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,36 +21,36 @@ pub(crate) enum Kind {
     /// The server agrees.
     Welcome = 2,
     Data = 3,
-    /// From now on, the other key; to be answered before anything else is read.
+    /// Switches to another key; must be answered before anything else is read.
     NewKey = 4,
     KeyTaken = 5,
     Close = 6,
-    /// The handshake has failed, and why.
+    /// The handshake has failed; the payload is the reason.
     Alert = 7,
 }
 
-/// One record: its kind, the length of its payload, the payload under the key.
+/// Encodes a record: its kind, the length of its payload, the payload encrypted with the key.
 pub(crate) fn encode(kind: Kind, payload: &[u8], key: u8) -> Vec<u8> {
     let mut record = vec![kind as u8, payload.len() as u8];
     record.extend(payload.iter().map(|byte| byte ^ key));
     record
 }
 
-/// What the two ends have agreed on.
+/// What the two ends have negotiated.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) protocol: Vec<u8>,
 }
 
 enum HandshakeState {
-    /// A server waits for the hello.
+    /// A server waits for the client's hello.
     AwaitsHello,
-    /// A server has read it.
+    /// A server has read the hello.
     MustSendWelcome,
-    /// A client waits for the welcome.
+    /// A client waits for the server's welcome.
     AwaitsWelcome,
     Done,
-    /// What comes is not decoded any more.
+    /// Input is not decoded any more.
     Failed,
 }
 
@@ -58,36 +58,36 @@ pub(crate) struct Record<S> {
     inner: S,
     handshake_state: HandshakeState,
     session: Session,
-    /// Bytes of records that were not decoded yet.
+    /// Bytes of records that are not decoded yet.
     encoded: Vec<u8>,
-    /// Decoded and not yet read.
+    /// Decoded bytes that are not read yet.
     decoded: Vec<u8>,
-    /// Records, or parts of them, that the inner socket has not taken yet.
+    /// Records, or parts of them, that the inner socket has not accepted yet.
     unsent: Vec<u8>,
-    /// The most bytes that are read of the socket inside at once.
+    /// The maximum number of bytes per read of the inner socket.
     read_max: usize,
-    /// The last read of the socket inside got less than it asked for.
+    /// The last read of the inner socket returned less than requested.
     was_short: bool,
     read_key: u8,
     write_key: u8,
-    /// The answer to a change of key is among the unsent: nothing is read before it is sent.
+    /// The answer to a key change is among the unsent bytes: nothing is read before it is sent.
     answer_is_unsent: bool,
-    /// A change of key was sent: nothing is written before its answer is read.
+    /// A key change was sent: nothing is written before its answer is read.
     awaits_answer: bool,
-    /// How many records are sent before the key is changed by this side.
+    /// How many records this side sends before the one that is followed by a key change.
     records_until_new_key: Option<usize>,
     is_closed: bool,
     close_sent: bool,
-    /// Whether signals come: then every other call that is not a read or a write is interrupted.
+    /// Whether signals come: then every other call, apart from reads and writes, is interrupted.
     has_signals: bool,
     was_interrupted: bool,
     job: Job,
 }
 
-/// Work for another thread that a handshake waits for, as a signature may be.
+/// Work on another thread that a handshake waits for, as a signature may be.
 enum Job {
     None,
-    /// It is to begin once the hello has been read.
+    /// To be started once the hello has been read.
     Wanted(Box<dyn FnOnce() + Send>),
     Running(Future<()>),
 }
@@ -127,40 +127,41 @@ impl<S: StreamSocket> Record<S> {
         record
     }
 
-    /// Has this side change its key after so many records, over and over.
+    /// Makes this side change its key after `records + 1` records, and then after every third one.
     pub(crate) fn change_key_after(mut self, records: usize) -> Record<S> {
         self.records_until_new_key = Some(records);
         self
     }
 
-    /// Has this side read so much at once of what is there, beyond its handshake too.
+    /// Makes this side read up to this many bytes at a time, even beyond its handshake.
     pub(crate) fn with_read_max(mut self, read_max: usize) -> Record<S> {
         self.read_max = read_max;
         self
     }
 
-    /// Has a signal come in every handshake and in every shutdown.
+    /// Makes a signal interrupt every handshake and every shutdown.
     pub(crate) fn with_signals(mut self) -> Record<S> {
         self.has_signals = true;
         self
     }
 
-    /// Has a server's handshake wait until another thread has done this.
+    /// Makes a server's handshake wait until another thread has done this work.
     pub(crate) fn with_job(mut self, work: impl FnOnce() + Send + 'static) -> Record<S> {
         self.job = Job::Wanted(Box::new(work));
         self
     }
 
-    /// The handshake has failed: the peer is to be told, if it takes it.
+    /// The handshake has failed: tells the peer, if the peer accepts it.
     fn fail(&mut self, why: &str) -> io::Error {
         self.handshake_state = HandshakeState::Failed;
         self.unsent = encode(Kind::Alert, why.as_bytes(), 0x55);
-        // Else `flush` goes on.
+        // If not everything is sent, `flush` continues.
         let _is_sent = self.send_unsent();
         io::Error::new(ErrorKind::InvalidData, why)
     }
 
-    /// Whether the job is done; begins it. Where there is no room for it, nobody does it.
+    /// Starts the job if needed, and returns whether it is done. If the queue has no room for it,
+    /// it is skipped.
     fn is_job_done<C>(&mut self, scope: &Scope<'_, C>) -> bool {
         let future = match mem::replace(&mut self.job, Job::None) {
             Job::None => return true,
@@ -188,7 +189,7 @@ impl<S: StreamSocket> Record<S> {
         self.inner.flush()
     }
 
-    /// The next whole record; reads as much as that takes.
+    /// The next complete record; reads as much as needed.
     fn next_record(&mut self) -> io::Result<(u8, Vec<u8>)> {
         loop {
             if let [kind, len, rest @ ..] = &self.encoded[..]
@@ -214,7 +215,7 @@ impl<S: StreamSocket> Record<S> {
         }
     }
 
-    /// Decodes one record; but first sends the answer to a change of key, if it is owed.
+    /// Decodes one record, but first sends a pending answer to a key change.
     fn decode_one(&mut self) -> io::Result<()> {
         if self.answer_is_unsent {
             self.send_unsent()?;
@@ -246,7 +247,7 @@ impl<S: StreamSocket> Read for Record<S> {
         if let HandshakeState::Failed = self.handshake_state {
             return self.inner.read(buffer);
         }
-        // It was before the latest event.
+        // A short read before the latest event no longer counts.
         self.was_short = false;
         while self.decoded.is_empty() && !self.is_closed {
             self.decode_one()?;
@@ -263,7 +264,7 @@ impl<S: StreamSocket> Write for Record<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.send_unsent()?;
         while self.awaits_answer {
-            // What came before the answer is to be read first.
+            // Data that came before the answer must be read first.
             if !self.decoded.is_empty() {
                 return Err(ErrorKind::WouldBlock.into());
             }
@@ -284,8 +285,8 @@ impl<S: StreamSocket> Write for Record<S> {
             None => {}
         }
         match self.send_unsent() {
-            // It is taken, if not sent: `flush` goes on. An error would have the caller write it
-            // once more.
+            // The payload is accepted even if it is not sent: `flush` continues. On an error the
+            // caller would write it a second time.
             Ok(()) => Ok(payload.len()),
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>

@@ -1,4 +1,4 @@
-//! A client and a server, between which bytes pass in pieces of any size.
+//! A client and a server that exchange bytes in pieces of any size.
 
 use rotor_core::Machine;
 use rotor_stream::Stream;
@@ -7,7 +7,7 @@ use rotor_stream::testing::{Peer, Scripted, TestLoop, pair};
 use crate::negotiated_protocol::{LINE, Log, NegotiatedProtocol};
 use crate::record::Record;
 
-/// Carries bytes from one end to the other, so many at a time; whether there were any.
+/// Carries bytes from one end to the other, this many at a time; returns whether there were any.
 fn carry<M: Machine>(test: &mut TestLoop<M>, from: &Peer, to: &Peer, at_a_time: usize) -> bool {
     let bytes = from.take_received();
     for piece in bytes.chunks(at_a_time) {
@@ -17,16 +17,16 @@ fn carry<M: Machine>(test: &mut TestLoop<M>, from: &Peer, to: &Peer, at_a_time: 
     !bytes.is_empty()
 }
 
-/// How much passes at once.
+/// How many bytes move at a time.
 #[derive(Clone, Copy, Debug)]
 struct Pieces {
     carried: usize,
     written: usize,
-    /// By a wrapper, of the socket inside.
+    /// By the wrapper, from the inner socket.
     read: usize,
 }
 
-/// Has a client and a server talk; what the log says.
+/// Runs a conversation between a client and a server; returns the log.
 fn run_conversation<const D: bool>(
     pieces: Pieces,
     has_narrow_edges: bool,

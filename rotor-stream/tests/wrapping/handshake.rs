@@ -1,5 +1,5 @@
-//! Before there is a protocol: what the handshake has read too much, how it fails, and who hears of
-//! it.
+//! Before a protocol exists: input that the handshake has read in excess, how the handshake fails,
+//! and who is notified.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream as StdUnix;
@@ -14,12 +14,12 @@ use rotor_stream::testing::pair;
 use crate::negotiated_protocol::{Log, NegotiatedProtocol, Test, server};
 use crate::record::{Kind, Record, encode};
 
-/// A hello and a line behind it.
+/// A hello, followed by a line.
 fn hello_and_line() -> Vec<u8> {
     [encode(Kind::Hello, b"upper", 0x55), encode(Kind::Data, b"hi\n", 0x55)].concat()
 }
 
-/// What a server answers to that.
+/// The server's answer to these.
 fn welcome_and_line() -> Vec<u8> {
     [encode(Kind::Welcome, b"", 0x55), encode(Kind::Data, b"HI\n", 0x55)].concat()
 }
@@ -32,14 +32,15 @@ fn input_read_beyond_the_handshake_is_found_without_an_event() {
             test.world().narrow_edges();
         }
         let (socket, peer) = pair(test.world());
-        // All is there before the machine is, and the handshake reads it before the first event.
+        // Everything arrives before the machine exists, and the handshake reads it before the first
+        // event.
         peer.send(&hello_and_line());
         test.add(|scope| Stream::connected(Record::server(socket).with_read_max(64), None, scope));
         assert_eq!(peer.take_received(), welcome_and_line(), "narrow edges: {has_narrow_edges}");
     }
 }
 
-/// What a server says to some bytes, on the kernel's sockets; read once more behind its end.
+/// A server's answer to some bytes, on kernel sockets.
 fn answer_on_real_sockets(
     bytes: &[u8],
     answer_len: usize,
@@ -56,7 +57,7 @@ fn answer_on_real_sockets(
         Err(error) => Response::error(error),
     });
     made.expect("it is of this backend");
-    // The events of the registration, and whatever follows from them.
+    // The events of the registration, and everything that follows from them.
     for _ in 0..3 {
         instance.turn(Some(Duration::ZERO))?;
     }
@@ -90,7 +91,7 @@ fn input_read_beyond_the_handshake_is_found_on_kernel_sockets() -> io::Result<()
 fn a_handshake_that_waits_for_a_job_resumes_when_it_is_done() -> io::Result<()> {
     let (release, released) = mpsc::channel();
     let job = move || released.recv().expect("the test lets it go on");
-    // By then no event of the socket is due any more.
+    // By then no event of the socket is pending.
     let let_go = move || release.send(()).expect("the job waits");
     let answer = answer_on_real_sockets(
         &hello_and_line(),
@@ -142,7 +143,7 @@ fn a_handshake_has_its_own_deadline_and_may_fail() {
     assert!(peer.is_dropped(), "nobody is left who could be told why");
 }
 
-/// What a server says to whoever does not greet it.
+/// The server's answer to a client that sends no hello.
 fn alert() -> Vec<u8> {
     encode(Kind::Alert, b"no hello", 0x55)
 }

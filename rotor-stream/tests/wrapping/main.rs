@@ -1,5 +1,4 @@
-//! Streams on a wrapping socket: handshake, records, changes of key, closing; whole and byte by
-//! byte.
+//! Streams on a wrapping socket: handshake, records, key changes, closing; whole and byte by byte.
 
 mod conversation;
 mod handshake;

@@ -1,4 +1,4 @@
-//! What the handshake chooses: a protocol that writes down what it is told.
+//! The protocol that the handshake chooses; it records its calls.
 
 use std::io::Write;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use crate::record::{Kind, Record, encode};
 
 pub(crate) type Log = Vec<String>;
 
-/// What the handshake has chosen.
+/// The protocol that the handshake has chosen.
 pub(crate) enum NegotiatedProtocol {
-    /// A server: each line back, as it is or in capitals.
+    /// A server: sends each line back, unchanged or in capitals.
     Echo { in_capitals: bool },
-    /// A server: two records, then a note when they are with the peer. It may look at its input
-    /// after the first.
+    /// A server: sends two records, then records in the log that they were flushed. It may poll its
+    /// input after the first.
     Flushes,
-    /// A server: records each line, and looks at nothing for a second after the first.
+    /// A server: records each line, and ignores its input for a second after the first.
     Pauses { is_first: bool },
-    /// A client: sends lines, one after the answer to the other, then ends.
+    /// A client: sends lines, each after the answer to the previous one, then ends.
     Client { left: usize },
 }
 
@@ -40,7 +40,7 @@ impl NegotiatedProtocol {
 
 impl Protocol for NegotiatedProtocol {
     type Context = Log;
-    /// How many lines to send, for a client.
+    /// For a client: how many lines to send.
     type Seed = Option<usize>;
 
     fn create(
@@ -153,7 +153,7 @@ pub(crate) fn server(test: &mut Test) -> Peer {
     peer
 }
 
-/// A server with which hands are shaken, and that has nothing to say yet.
+/// A server after the handshake, which has not sent anything else yet.
 pub(crate) fn server_after_handshake(test: &mut Test) -> Peer {
     let peer = server(test);
     peer.send(&encode(Kind::Hello, b"plain", 0x55));

@@ -1,4 +1,4 @@
-//! Once hands are shaken: what a wrapper holds, changes of key, and the end.
+//! After the handshake: data held by a wrapper, key changes, and the end.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ fn input_that_arrives_while_a_wrapper_holds_a_record_is_read() {
     test.add(|scope| Stream::connected(Record::server(socket).with_read_max(64), None, scope));
     peer.send(&encode(Kind::Hello, b"pause", 0x55));
     test.settle();
-    // One short read brings both, of which the stream takes the first.
+    // One short read returns both; the stream reads the first of them.
     peer.send(&[&b"one\n"[..], b"two\n"].map(|line| encode(Kind::Data, line, 0x55)).concat());
     test.settle();
     assert_eq!(*test.context(), ["one\n"]);
-    // An edge for this, at a time at which the stream does not look.
+    // The edge for this comes at a time when the stream does not read.
     peer.send(&encode(Kind::Data, b"six\n", 0x55));
     test.advance(Duration::from_secs(2));
     assert_eq!(*test.context(), ["one\n", "two\n", "six\n"]);
@@ -33,7 +33,7 @@ fn an_empty_wrapper_saves_the_read_that_would_block() {
     peer.send(&encode(Kind::Hello, b"plain", 0x55));
     test.settle();
     peer.take_received();
-    // Where a read gets a record that was there already, the one behind it asks the socket.
+    // A read that gets a record from the wrapper's buffer is followed by one that asks the socket.
     for (lines, expected) in [("one\n", 1), ("two\nsix\n", 2)] {
         let records =
             lines.split_inclusive('\n').map(|line| encode(Kind::Data, line.as_bytes(), 0x55));
@@ -74,8 +74,8 @@ fn input_buffered_in_a_wrapper_is_found_after_its_write() {
     test.world().narrow_edges();
     let peer = server_after_handshake(&mut test);
     peer.limit_room(0);
-    // Seven bytes, which the wrapper reads at once; then it must write, and no edge will tell of
-    // what it holds.
+    // The wrapper reads all seven bytes together; then it must write, and no edge will report the
+    // input that it holds.
     peer.send(&encode(Kind::NewKey, &[0x21], 0x55));
     peer.send(&encode(Kind::Data, b"a\n", 0x21));
     test.settle();
@@ -92,7 +92,7 @@ fn input_buffered_in_a_wrapper_is_found_after_a_write_of_more_output() {
     test.world().narrow_edges();
     let peer = server_after_handshake(&mut test);
     peer.limit_room(0);
-    // The wrapper takes the first answer, and the second one waits in the output.
+    // The wrapper accepts the first answer, and the second one stays in the output.
     for line in [b"a\n", b"b\n"] {
         peer.send(&encode(Kind::Data, line, 0x55));
         test.settle();
@@ -101,7 +101,7 @@ fn input_buffered_in_a_wrapper_is_found_after_a_write_of_more_output() {
     peer.send(&encode(Kind::Data, b"c\n", 0x21));
     test.settle();
     assert_eq!(peer.unread_len(), 0);
-    // A write of the output has the wrapper write what kept it from reading.
+    // Writing the output makes the wrapper send the bytes that kept it from reading.
     peer.make_room(1000);
     test.settle();
     let data = |line: &[u8]| encode(Kind::Data, line, 0x55);
@@ -123,7 +123,7 @@ fn flushed_is_reported_only_after_the_wrapper_has_written() {
     assert_eq!(*test.context(), ["flushed"]);
 }
 
-/// A server that changes its key after the first record, in a world of narrow edges.
+/// A server that changes its key after its first record, in a world with narrow edges.
 fn key_changer(test: &mut Test) -> Peer {
     test.world().narrow_edges();
     let (socket, peer) = pair(test.world());
@@ -147,9 +147,9 @@ fn a_write_that_waits_for_input_resumes_when_it_arrives() {
 fn a_write_that_waits_for_input_resumes_when_another_read_got_it() {
     let mut test = Test::new(Log::new());
     let peer = key_changer(&mut test);
-    // The answer comes after the write that waits for it, and before the read in the same pass that
-    // finds it: the third read, after those of the handshake and of the write. When its edge is
-    // delivered, nothing waits for it any more.
+    // The answer arrives after the write that waits for it, and before the read in the same pass
+    // that finds it. That is the third read, after those of the handshake and of the write. When
+    // its edge is delivered, nothing waits for it any more.
     peer.before_read(|peer| {
         peer.before_read(|peer| {
             peer.before_read(|peer| peer.send(&encode(Kind::KeyTaken, b"", 0x55)));
@@ -162,7 +162,7 @@ fn a_write_that_waits_for_input_resumes_when_another_read_got_it() {
 
 #[test]
 fn input_read_by_a_wrapper_during_a_write_is_found() {
-    // Behind the answer that the write waits for, and where there is none yet.
+    // After the answer that the write waits for, and without an answer.
     for has_answer in [true, false] {
         let mut test = Test::new(Log::new());
         test.world().narrow_edges();
@@ -174,8 +174,8 @@ fn input_read_by_a_wrapper_during_a_write_is_found() {
         peer.send(&encode(Kind::Data, b"a\n", 0x55));
         test.settle();
         peer.take_received();
-        // It comes after all that was to be read, and before the write reads: nothing is left to
-        // be told of when its edge is delivered.
+        // It arrives after everything was read and before the write reads: when its edge is
+        // delivered, there is nothing left to report.
         peer.before_read(move |peer| {
             peer.before_read(move |peer| {
                 peer.before_read(move |peer| {
@@ -243,7 +243,7 @@ fn an_end_without_a_close_record_is_reported_as_an_abort() {
     assert_eq!(what_is_told(&encode(Kind::Data, b"cut", 0x55)[..3]), [cut]);
     let close = encode(Kind::Close, b"", 0x55);
     assert_eq!(what_is_told(&close), ["the peer has ended the stream"]);
-    // It waits on, and is told once more what it was told before.
+    // The protocol waits on, and gets the same exception a second time.
     assert_eq!(what_is_told(&encode(Kind::Data, b"stay", 0x55)), [cut, cut]);
 }
 
@@ -251,7 +251,7 @@ fn an_end_without_a_close_record_is_reported_as_an_abort() {
 fn an_end_without_a_close_record_is_an_abort_during_a_drain_too() {
     let mut test = Test::new(Log::new());
     let peer = server_after_handshake(&mut test);
-    // Before its event is delivered, so that it is the drain that reads.
+    // Ends the connection before its event is delivered, so the drain does the read.
     peer.before_read(Peer::end);
     test.drain(Duration::from_secs(9));
     test.settle();
