@@ -1,4 +1,4 @@
-//! An echo server and its clients, under all faults: each client gets its answer once the network
+//! An echo server and its clients under all faults: each client gets its answer once the network
 //! heals.
 
 use std::time::Duration;
@@ -44,7 +44,7 @@ fn every_client_is_answered_at_the_first_attempt_without_faults() {
     });
 }
 
-/// Each fault alone: it strikes while a client waits, and the echo server copes with it.
+/// Each fault alone: it strikes while a client waits, and the echo server survives it.
 #[test]
 fn each_fault_strikes_busy_clients_and_is_survived() {
     for fault in Fault::ALL {
@@ -53,11 +53,11 @@ fn each_fault_strikes_busy_clients_and_is_survived() {
             family,
             Family::Datagram | Family::Offload | Family::Panic | Family::Packet | Family::MiddleBox
         ) {
-            continue; // not of byte streams: see `datagrams` and `loops`
+            continue; // continue; // does not affect byte streams: see `datagrams` and `loops`
         }
         let rate = match fault {
             Fault::UnarmedEdgeLost | Fault::SmallSlab | Fault::SplitEdge => 1.0,
-            // Ten times a second, while the clients take a second or two.
+            // Checked ten times a second, while the clients take a second or two.
             Fault::Partition
             | Fault::Crash
             | Fault::ClockJump
@@ -65,7 +65,7 @@ fn each_fault_strikes_busy_clients_and_is_survived() {
             | Fault::SlowHost => 0.3,
             _ => 0.1,
         };
-        // What some faults need to happen at all.
+        // Further faults that some faults need in order to strike at all.
         let company = match fault {
             Fault::Reorder | Fault::Withhold | Fault::SplitEdge => {
                 Faults::none().set(Fault::Gather, 0.5)
@@ -74,12 +74,12 @@ fn each_fault_strikes_busy_clients_and_is_survived() {
                 Faults::none().set(Fault::Gather, 0.5).set(Fault::ShortWrite, 0.5)
             }
             Fault::ResetDropsInput => Faults::none().set(Fault::Reset, 0.05),
-            // Clients wait when a host starts only if it starts again.
+            // Clients wait when a host starts only if the host restarts.
             Fault::SmallSlab => Faults::none().set(Fault::Crash, 0.5),
             _ => Faults::none(),
         };
         Check::new().seeds(10).calm().must_strike([*fault]).run(|sim| {
-            // A way on which clients wait for much of their time.
+            // A latency during which clients spend much of their time waiting.
             sim.set_network(
                 Network::new().latency(Duration::from_millis(5)..Duration::from_millis(20)),
             );

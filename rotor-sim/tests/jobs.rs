@@ -1,5 +1,5 @@
-//! Jobs and permits in virtual time: each is answered, and what is for one is had by one, also by
-//! machines and jobs of hosts that crash.
+//! Jobs and permits in virtual time: each request is answered, and only one holder has what is
+//! meant for one, even with machines and jobs of hosts that crash.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use rotor_core::{
 };
 use rotor_sim::{Check, Host, Sim, SimBackend};
 
-/// What all machines of a run share.
+/// State shared by all machines of a run.
 #[derive(Clone)]
 struct Shared {
     permits: Permits,
@@ -25,7 +25,8 @@ struct Counts {
     lost: Cell<u32>,
 }
 
-/// Holds the permit over an event, then has a job hold it, then a job that may come too late.
+/// Holds the permit from one event to the next, then starts a job that holds it, then a job that
+/// may come too late.
 enum Client {
     Asks(Future<Permit>, u32),
     Holds(Permit, u32),

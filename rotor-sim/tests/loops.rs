@@ -1,5 +1,5 @@
-//! What a loop does besides sockets (spawning, waking, mailboxes, deadlines, posts, offloaded work,
-//! draining), under all faults that can reach it.
+//! What a loop does apart from sockets (spawning, waking, mailboxes, deadlines, posts, offloaded
+//! work, draining), under all faults that can affect it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,7 +16,7 @@ type Actors = Watched<Actor>;
 
 fn add_host(sim: &mut Sim, name: &str) -> Result<Host<Actors>, BoxError> {
     let host: Host<Actors> = sim.host(name, |boot| {
-        // A budget that is often spent.
+        // A budget that is often used up.
         let config = boot.config().spawns_per_event(3);
         Ok(Loop::with_backend(boot.backend(), &config)?.instantiate(Tally::default()))
     })?;
@@ -52,7 +52,7 @@ fn is_idle(sim: &mut Sim, host: Host<Actors>) -> bool {
     sim.stats(host).is_none_or(|stats| stats.alive == 0) && sim.machines(host, |_, _| ()).is_empty()
 }
 
-/// Without what ends machines before they have balanced their books.
+/// Disables the faults that end machines before their counts are complete.
 fn disable_crashes_and_panics(sim: &mut Sim) {
     let faults = sim.faults().without(Family::Crash).without(Family::Panic);
     sim.set_faults(faults);
@@ -114,7 +114,7 @@ fn wakeups_travel_around_a_ring_of_two_loops() {
             next = made.clone();
             first = first.or(made);
         }
-        // The last wakes the one before it, and so on down to the first, which wakes nobody.
+        // The last one wakes the one before it, and so on to the first, which wakes nobody.
         for _ in 0..50 {
             next.as_ref().map(Notifier::wakeup);
             sim.run_for(Duration::from_millis(20))?;
@@ -122,8 +122,8 @@ fn wakeups_travel_around_a_ring_of_two_loops() {
         sim.eventually(Duration::from_secs(60), |sim| {
             tally(sim, hosts[0]).hops > 4 && tally(sim, hosts[1]).hops > 4
         })?;
-        // Wake-ups coalesce, so there may be fewer hops than were begun; but once all is quiet each
-        // begun one arrives.
+        // Wake-ups coalesce, so there may be fewer hops than were started; but once everything is
+        // quiet, each hop that is started arrives.
         sim.run_for(Duration::from_secs(1))?;
         let before = tally(sim, hosts[0]).hops + tally(sim, hosts[1]).hops;
         next.as_ref().map(Notifier::wakeup);
@@ -165,7 +165,7 @@ fn every_message_arrives_once_and_in_order() {
         sim.run_for(Duration::from_millis(100))?;
         sim.eventually(Duration::from_secs(60), |sim| is_idle(sim, senders))?;
         sim.run_for(Duration::from_secs(1))?;
-        // The last of all, after everything was received: the mailbox hears of that too.
+        // The last sender is dropped after everything was received: the mailbox notices that too.
         drop(sender);
         sim.run_until(Duration::from_secs(60), |sim| is_idle(sim, receivers))?;
         let received = tally(sim, receivers).received;

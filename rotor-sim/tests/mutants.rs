@@ -1,13 +1,13 @@
-//! The planted bugs of all folders `mutants` still apply to the sources, and each names the suite
-//! that has to find it. That it does, and after how many seeds: `tests/long/mutants`, whose head
-//! says how to add one.
+//! The planted bugs in all `mutants` folders still apply to the sources, and each names the test
+//! suite that must find it. `tests/long/mutants` checks that it does, and after how many seeds; its
+//! head says how to add one.
 
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The folders whose planted bugs are found by the simulations beside them.
+/// The folders whose planted bugs are found by the simulations next to them.
 const SIMULATED: [&str; 2] = ["rotor-sim/mutants/", "tests/simulation/mutants/"];
 
 fn git(root: &Path, arguments: &[&str]) -> std::io::Result<Output> {
@@ -18,7 +18,7 @@ fn git(root: &Path, arguments: &[&str]) -> std::io::Result<Output> {
 fn every_planted_bug_still_applies_and_names_its_suite() -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     if !root.join(".git").exists() {
-        return Ok(()); // a published package has no history, and no need of this
+        return Ok(()); // return Ok(()); // a published package has no history, and does not need this test
     }
     let list =
         ["ls-files", "--cached", "--others", "--exclude-standard", "--", "*/mutants/*.patch"];

@@ -1,5 +1,5 @@
-//! The network of packets, below a stack that is none: it sends numbered
-//! packets and keeps what comes.
+//! The packet network, under a stand-in for a network stack: it sends numbered packets and keeps
+//! what it receives.
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;
@@ -16,10 +16,10 @@ use rotor_core::{
 use rotor_sim::net::SimUdpSocket;
 use rotor_sim::{Boot, Check, Crash, Fault, Faults, Host, Network, PacketPort, Sim, SimBackend};
 
-/// What came, with the time.
+/// Packets with the time of their arrival, or the time to send them.
 type PacketLog = Rc<RefCell<Vec<(Time, Vec<u8>)>>>;
 
-/// Sends what it is given, and keeps what comes.
+/// Sends the packets it is given, and keeps the packets it receives.
 struct Stub {
     port: PacketPort,
     received: PacketLog,
@@ -75,7 +75,7 @@ impl Backend for Stub {
     }
 }
 
-/// It has nothing to do: its loop is for the stack.
+/// Does nothing: only its loop is needed, which runs the stack.
 struct Idle;
 
 impl Machine for Idle {
@@ -83,7 +83,7 @@ impl Machine for Idle {
     type Seed = Infallible;
 }
 
-/// A host with a stub, what came there, and what it is to send when.
+/// A host with a stub, the packets received there, and the packets to send with their times.
 fn host(sim: &mut Sim, name: &str) -> Result<(Host<Idle>, PacketLog, PacketLog), BoxError> {
     let (received, to_send) = (PacketLog::default(), PacketLog::default());
     let (keeps, sends) = (received.clone(), to_send.clone());
@@ -101,7 +101,7 @@ fn stub_backend(boot: &Boot, received: PacketLog, to_send: PacketLog) -> io::Res
     boot.backend_around(stub, move || wants.borrow().iter().map(|(at, _)| *at).min())
 }
 
-/// A packet to an address, of a length, with a number in it.
+/// A packet with this destination and length, which contains a number.
 fn packet(to: IpAddr, len: usize, number: u8) -> Vec<u8> {
     let mut packet = vec![0; len];
     let IpAddr::V4(four) = to else {
@@ -125,7 +125,7 @@ fn numbers(received: &PacketLog) -> Vec<u8> {
     received.borrow().iter().map(|(_, packet)| packet[packet.len() - 1]).collect()
 }
 
-/// Sends a hundred packets, one a millisecond, from one host to another.
+/// Sends a hundred packets from one host to another, one per millisecond.
 fn send_hundred_packets(sim: &mut Sim) -> Result<Vec<u8>, BoxError> {
     let (_, _, to_send) = host(sim, "left")?;
     let (right, received, _) = host(sim, "right")?;
@@ -137,7 +137,7 @@ fn send_hundred_packets(sim: &mut Sim) -> Result<Vec<u8>, BoxError> {
 
 #[test]
 fn packets_arrive_once_and_in_order_without_faults() -> Result<(), BoxError> {
-    // Latencies differ by more than what is between two of them.
+    // Latencies differ by more than the interval between two packets.
     let network = Network::new().latency(Duration::from_millis(1)..Duration::from_millis(50));
     let mut sim = Sim::new(1);
     sim.set_network(network);
@@ -216,7 +216,7 @@ fn a_slow_link_delays_packets_and_queues_at_most_two_seconds_of_them() -> Result
     sim.run_for(Duration::from_secs(10))?;
     assert_eq!(numbers(&received), (0..21).collect::<Vec<u8>>());
     let times: Vec<Time> = received.borrow().iter().map(|(time, _)| *time).collect();
-    // The latency differs by a microsecond.
+    // The latency varies by a microsecond.
     let is_a_tenth = |pair: &[Time]| {
         let between = (pair[1] - pair[0]).as_micros();
         (99_999..=100_001).contains(&between)
@@ -264,7 +264,7 @@ fn a_run_of_packets_depends_on_its_seed_and_on_every_byte() {
     assert_ne!(hash(1), hash(2));
 }
 
-/// Finds both handles: that of the simulation, and that of the stack.
+/// Finds both backend handles: the simulation's and the stack's.
 struct BothSockets(SimUdpSocket);
 
 impl Machine for BothSockets {

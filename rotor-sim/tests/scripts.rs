@@ -1,4 +1,4 @@
-//! What a script's client does when its peer does nothing.
+//! How a script's client behaves when its peer does nothing.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,7 +15,8 @@ fn an_unanswered_attempt_ends_when_its_patience_expires() -> Result<(), Failure>
         let mut sim = Sim::new(1);
         let host =
             sim.host("client", |boot| Ok(boot.new_loop::<ScriptClient<_, _>>()?.instantiate(())))?;
-        // No host has this address: connecting alone takes 127 s, and no edge comes before.
+        // No host has this address: a connection attempt takes 127 s, and no edge comes before
+        // that.
         let nobody: SocketAddr = "10.9.9.9:80".parse().expect("an address");
         let script = Script::new().expect(b"hello").patience(10 * SECOND).attempts(attempts);
         let (client, transcript) = script.client::<SimTcpStream, ()>(nobody);
@@ -24,7 +25,7 @@ fn an_unanswered_attempt_ends_when_its_patience_expires() -> Result<(), Failure>
         });
         sim.run_for(10 * SECOND * attempts - SECOND)?;
         assert_eq!(transcript.read().outcome, None, "{attempts} attempts");
-        // Between two attempts there is half a second.
+        // There is half a second between two attempts.
         sim.run_for(3 * SECOND)?;
         let ended = transcript.read();
         assert_eq!(ended.outcome, Some(Err("it took too long".into())), "{attempts} attempts");
@@ -33,7 +34,7 @@ fn an_unanswered_attempt_ends_when_its_patience_expires() -> Result<(), Failure>
     Ok(())
 }
 
-/// More than a small slab has slots.
+/// More clients than a small slab has slots.
 const MANY: usize = 20;
 
 #[test]
@@ -49,7 +50,7 @@ fn a_host_of_clients_is_exempt_from_faults() -> Result<(), Failure> {
         }
         sim.run_for(60 * SECOND)?;
         assert_eq!(sim.machines(clients, |_, _| ()).len(), MANY, "seed {seed}");
-        // Those of a host like others may find no place, and none that is to be waited for.
+        // On an ordinary host, clients may find no slot; there must not be one to wait for.
         let other = sim.host("other", |boot| {
             Ok(boot.new_loop::<ScriptClient<SimTcpStream, ()>>()?.instantiate(()))
         })?;
@@ -67,7 +68,7 @@ fn a_standstill_is_distinguished_from_a_slow_run() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let nobody: SocketAddr = "10.9.9.9:80".parse().expect("an address");
     let clients = sim.host_of_clients::<SimTcpStream>("clients")?;
-    // Each attempt is over in a second, and the next begins half a second later.
+    // Each attempt takes one second, and the next begins half a second later.
     let script = Script::new().expect(b"hello").patience(SECOND).attempts(20);
     let transcript = sim.play(clients, script, nobody)?;
     let busy = sim.run_until(10 * SECOND, |_| false).expect_err("it never holds");

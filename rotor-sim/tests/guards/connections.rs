@@ -1,4 +1,4 @@
-//! What is checked of connections: why an attempt fails, what a drain leaves, who waits for whom.
+//! Checks of connections: why an attempt fails, what a drain leaves behind, who waits for whom.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use rotor_sim::{Failure, Fault, Faults, Host, Network, Script, ScriptClient, Sim
 
 use crate::failure;
 
-/// Is told after a second that its attempt to connect has failed.
+/// Reports after a second that its connection attempt has failed.
 struct FailedAttempt(io::ErrorKind);
 
 impl Machine for FailedAttempt {
@@ -46,7 +46,7 @@ fn an_unexplained_connect_failure_is_detected() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Listens, and ends when it is told of a drain, whatever has come.
+/// Listens, and ends when it is notified of a drain, even if received data is unread.
 struct CarelessListener {
     listener: SimTcpListener,
     accepts: bool,
@@ -107,7 +107,7 @@ fn a_drain_that_discards_received_data_is_detected() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Accepts at one of its listeners only.
+/// Accepts from only some of its listeners.
 struct PartialAcceptor {
     favoured: Vec<SimTcpListener>,
     _other: Vec<SimTcpListener>,
@@ -124,8 +124,8 @@ impl Machine for PartialAcceptor {
     }
 }
 
-/// A host with such listeners, in one machine or in one each, whose connections may be passed over
-/// so often.
+/// A host with listeners at ports 80 and 81, in one machine or in one machine each. A connection
+/// may be passed over up to this many times.
 fn partial_server(
     sim: &mut Sim,
     in_one: bool,
@@ -158,7 +158,7 @@ fn partial_server(
 
 type Caller = ScriptClient<SimTcpStream, ()>;
 
-/// A client connects to a port of the server, and some time passes.
+/// A client connects to a port of the server, and then `time` passes.
 fn connect_once(
     sim: &mut Sim,
     server: Host<PartialAcceptor>,
@@ -195,8 +195,8 @@ fn a_spurious_edge_starts_the_wait_of_a_connection() -> Result<(), Failure> {
     sim.set_network(Network::new().latency(way..way));
     let server = partial_server(&mut sim, false, 100)?;
     let clients = sim.host("clients", |boot| Ok(boot.new_loop()?.instantiate(())))?;
-    // The edge of this one is late, by up to 20 ms; each turn has an edge that nothing caused, for
-    // one of the two listeners.
+    // The edge of this connection is late, by up to 20 ms; each turn gets a spurious edge for one
+    // of the two listeners.
     sim.set_faults(Faults::none().set(Fault::LateEdge, 1.0));
     connect_once(&mut sim, server, clients, 81, 2 * way)?;
     sim.set_faults(Faults::none().set(Fault::SpuriousEdge, 1.0));
@@ -212,7 +212,7 @@ fn the_wait_of_a_connection_starts_when_its_edge_is_delivered() -> Result<(), Fa
     sim.set_network(Network::new().latency(way..way));
     let server = partial_server(&mut sim, false, 4)?;
     let clients = sim.host("clients", |boot| Ok(boot.new_loop()?.instantiate(())))?;
-    // The edge of this one is late, by up to 20 ms; those of the others overtake it.
+    // The edge of this connection is late, by up to 20 ms; the edges of the others overtake it.
     sim.set_faults(Faults::none().set(Fault::LateEdge, 1.0));
     connect_once(&mut sim, server, clients, 81, 2 * way)?;
     sim.set_faults(Faults::none());

@@ -1,4 +1,4 @@
-//! What is checked of each handler of a machine, by events that no loop would hand it.
+//! Checks of each handler of a machine, made with events that no correct loop would deliver.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use rotor_sim::{Failure, Sim, Watched};
 
 use crate::failure;
 
-/// A machine of the test's own loop, driven by hand: its handlers are called as a broken loop
-/// would.
+/// A machine driven by hand inside the test's own loop: its handlers are called as a broken loop
+/// would call them.
 fn drive_by_hand(
     calls: impl Fn(Watched<Spawner>, &mut Scope<'_, ()>) + 'static,
 ) -> Result<Failure, Failure> {
@@ -35,7 +35,7 @@ impl Machine for Driver {
     type Seed = Infallible;
 }
 
-/// Answers `spawn` to events.
+/// Responds to events with a spawn.
 struct Spawner;
 
 impl Machine for Spawner {
@@ -70,8 +70,8 @@ fn a_spawn_without_an_immediate_result_is_detected() -> Result<(), Failure> {
 
 #[test]
 fn a_second_drain_notification_is_detected() -> Result<(), Failure> {
-    // Only while its loop drains is the second one a mistake; so this one is driven by a machine of
-    // a draining loop.
+    // A second notification is an error only while the loop drains, so a machine of a draining loop
+    // drives this one.
     struct DrainedTwice(Option<Watched<Spawner>>);
     impl Machine for DrainedTwice {
         type Context = ();

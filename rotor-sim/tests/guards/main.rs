@@ -1,4 +1,5 @@
-//! Each property that a run is checked for, and each bound, sees what breaks it; and says where.
+//! Each property and each bound that a run is checked for detects its violation, and reports where
+//! it happened.
 
 mod connections;
 mod handlers;
@@ -13,19 +14,19 @@ use rotor_sim::property::{
 };
 use rotor_sim::{Failure, Host, Sim, Watched, WorkBounds};
 
-/// Does one thing wrong, as its name says.
+/// Does one thing wrong, as the variant's name says.
 enum FaultyMachine {
     /// Wakes itself forever.
     WakesItself,
     /// Asks to be called again forever.
     AsksAgain,
-    /// Never ends, whatever it is told.
+    /// Never ends, whatever happens.
     Stays,
-    /// Works, a millisecond at a time, forever.
+    /// Works for a millisecond at a time, forever.
     Ticks,
 }
 
-/// Where a machine can be put so that the slab no longer has it.
+/// A place outside the slab for a machine.
 type Hidden = Vec<Watched<FaultyMachine>>;
 
 impl Machine for FaultyMachine {
@@ -86,7 +87,7 @@ fn a_busy_loop_without_progress_is_detected() -> Result<(), Failure> {
 
 #[test]
 fn a_turn_that_exceeds_its_work_bounds_is_detected() -> Result<(), Failure> {
-    // In its first turn it has been woken as well.
+    // In its first turn it is woken as well.
     let bounds = [
         (WorkBounds::new().timeouts_per_turn(1).calls_per_turn(2), false),
         (WorkBounds::new().timeouts_per_turn(0), true),
@@ -144,7 +145,7 @@ fn a_machine_that_outlives_a_drain_is_detected() -> Result<(), Failure> {
     let exit = sim.drain(host, Duration::from_secs(5))?;
     assert_eq!(exit, rotor_core::Exit::Drained { dropped: 1 });
 
-    // A machine that somebody keeps outside of the slab outlives the drain.
+    // A machine that is kept outside the slab outlives the drain.
     let (mut sim, host) = with_machine(|| FaultyMachine::Stays)?;
     hide_machine(&mut sim, host);
     let failure = sim.drain(host, Duration::from_secs(5)).expect_err("one is left");

@@ -1,4 +1,4 @@
-//! What a run under many seeds says of itself.
+//! Reports of a run with many seeds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn a_failing_seed_is_reported_with_the_command_to_reproduce_it() {
         if sim.seed() == 3 { Err("three is not liked".into()) } else { Ok(()) }
     };
     let found = Check::new().seeds(10).find(scenario);
-    // With one seed or few in the environment there may be nothing to find.
+    // If the environment selects one seed or few seeds, there may be nothing to find.
     let Some((seed, report)) = found else { return };
     assert_eq!(seed, 3);
     assert!(report.starts_with("the scenario: three is not liked\nseed 3, step "), "{report}");
@@ -51,7 +51,7 @@ fn an_injected_panic_ends_only_its_machine() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits for nothing that will come, and says so, or not.
+/// Waits for something that never comes, and either declares itself busy or does not.
 struct Client {
     _busy: Option<Busy>,
 }
@@ -64,7 +64,7 @@ impl Machine for Client {
 #[test]
 fn a_run_whose_faults_strike_only_idle_clients_fails() {
     if std::env::var_os("ROTOR_SIM_SEED").is_some() {
-        return; // one seed that somebody chose says nothing about a run
+        return; // return; // a single seed chosen by the user says nothing about a whole run
     }
     let run = |is_busy: bool| {
         let check = Check::new().seeds(1).calm().must_strike([Fault::SlowTurn]);

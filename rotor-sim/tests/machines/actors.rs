@@ -1,6 +1,6 @@
 //! Machines without sockets, one for each thing that a loop does: spawning, waking, mailboxes,
-//! deadlines, work for other threads. Each counts what it does in the context, so that a test can
-//! balance the books.
+//! deadlines, work for other threads. Each counts in the context what it does, so a test can
+//! compare the counts.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use rotor_core::{
 };
 use rotor_sim::Busy;
 
-/// What the machines of a loop have done.
+/// Counts of what the machines of a loop have done.
 #[derive(Default, Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) spawned: u64,
@@ -25,14 +25,14 @@ pub(crate) struct Tally {
     pub(crate) jobs: Jobs,
     pub(crate) drained: u64,
     /// Calls that were not meant for the machine that got them: a child has no source, and wakes
-    /// itself only as it ends.
+    /// itself only when it ends.
     pub(crate) strays: u64,
     /// The child that ended last.
     ended: Option<Notifier>,
     pub(crate) posted: u64,
 }
 
-/// What became of jobs.
+/// The outcomes of jobs.
 #[derive(Default, Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Jobs {
     pub(crate) offered: u64,
@@ -43,18 +43,18 @@ pub(crate) struct Jobs {
 }
 
 pub(crate) enum Actor {
-    /// Spawns that many children, a burst at a time.
+    /// Spawns this many children, in bursts.
     Parent {
         left: u32,
     },
     /// Ends at its deadline.
     Child,
-    /// Wakes the next one until the hops are done.
+    /// Wakes the next one until no hops are left.
     Ring {
         next: Option<Notifier>,
         hops_left: u64,
     },
-    /// Sends numbers, in order, and keeps what does not fit.
+    /// Sends numbers in order, and keeps those that do not fit.
     Producer {
         number: u32,
         next: u32,
@@ -65,12 +65,12 @@ pub(crate) enum Actor {
     Consumer {
         mailbox: Mailbox<(u32, u32)>,
     },
-    /// Sets its deadline anew whenever it fires.
+    /// Sets a new deadline whenever the old one fires.
     Ticker {
         left: u32,
         deadline: Time,
     },
-    /// Gives jobs away, one after another; some panic.
+    /// Offloads jobs one after another; some panic.
     Worker {
         left: u32,
         job: Option<Future<u32>>,
@@ -147,7 +147,7 @@ impl Machine for Actor {
             return Response::done();
         }
         scope.spawned += 1;
-        // Which may have had this slot.
+        // Wakes the child that ended last, which may have had this slot.
         scope.ended.as_ref().map(Notifier::wakeup);
         let deadline = some_time(scope);
         Response::ok(Actor::Child).deadline(deadline)
@@ -159,7 +159,7 @@ impl Machine for Actor {
     }
 
     fn spawned(self, scope: &mut Scope<'_, Tally>) -> Response<Self, ()> {
-        // Sometimes all at once, sometimes one after another, sometimes with a deadline beside.
+        // Sometimes all together, sometimes one after another, sometimes together with a deadline.
         let deadline = some_time(scope);
         match scope.random_u64() % 8 {
             0 => Response::ok(self).deadline(deadline),
@@ -189,7 +189,8 @@ impl Machine for Actor {
             Actor::Parent { .. } => self.spawn_more(),
             Actor::Child => {
                 scope.children_ended += 1;
-                // Its slot is free again only when this has been taken out of the list.
+                // Its slot is free again only after the machine has been taken out of the wake
+                // list.
                 let notifier = scope.notifier();
                 notifier.wakeup();
                 scope.ended = Some(notifier);
@@ -274,8 +275,8 @@ impl Machine for Actor {
 }
 
 impl Tally {
-    /// Deadlines that fire in one turn come in the order of their ticks, unless they had passed
-    /// when they were set.
+    /// Deadlines that fire in the same turn come in tick order, unless they had already passed when
+    /// they were set.
     fn record_fired(&mut self, deadline: Time) {
         self.fired += 1;
         let tick = Time::from_nanos(deadline.as_nanos().div_ceil(1_000_000) * 1_000_000);

@@ -1,4 +1,4 @@
-//! A machine that keeps a socket for a test, which itself reads and writes between turns.
+//! A machine that keeps a socket for a test; the test itself reads and writes between turns.
 
 use rotor_core::{EventSet, Infallible, Machine, Response, Scope};
 

@@ -1,4 +1,4 @@
-//! An echo server of two machines, generic over the family of its sockets: it runs on any backend.
+//! An echo server made of two machines, generic over the socket family: it runs on any backend.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use rotor_core::net::{Listener, Net, StreamSocket};
 use rotor_core::{EventSet, Interest, Machine, Response, Scope, SpawnError, Time};
 
-/// Unwritten bytes at which a connection stops reading.
+/// The number of unwritten bytes at which a connection stops reading.
 pub(crate) const OUTPUT_MAX: usize = 1024;
 
 /// A listener or one of its connections.
@@ -54,7 +54,7 @@ impl<N: Net> Machine for Echo<N> {
         self.ready(EventSet::EMPTY, scope)
     }
 
-    /// The connection that found no place is closed; so is one that failed.
+    /// Drops the connection that found no slot, or whose machine failed.
     fn spawn_error(
         self,
         _: SpawnError<N::Stream>,
@@ -129,7 +129,7 @@ impl<S: StreamSocket> Connection<S> {
         })
     }
 
-    /// Reads until the output is full; answers false when there is nothing left.
+    /// Reads until the output is full; returns false when nothing is left to read.
     fn read(&mut self) -> io::Result<bool> {
         let mut buffer = [0; 256];
         while self.output.len() < OUTPUT_MAX && !self.input_ended {
@@ -145,7 +145,7 @@ impl<S: StreamSocket> Connection<S> {
         Ok(!self.input_ended)
     }
 
-    /// Writes what there is; answers false when the socket takes no more.
+    /// Writes the output; returns false when the socket accepts no more.
     fn write(&mut self) -> io::Result<bool> {
         while !self.output.is_empty() {
             match self.socket.write(self.output.as_slices().0) {

@@ -1,4 +1,4 @@
-//! Hosts with the echo server and with clients of it, on a simulation.
+//! Simulated hosts with the echo server and with its clients.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub(crate) fn add_clients(
     script: impl Fn(u8) -> Script,
 ) -> Result<(Host<Client>, Vec<TranscriptHandle>), BoxError> {
     let clients = sim.host("clients", |boot| Ok(boot.new_loop()?.instantiate(())))?;
-    // Their own host is not what is tested: it must be there at the end to have been answered.
+    // Their host is not under test: it must exist at the end for the clients to have been answered.
     sim.protect(clients);
     let target = SocketAddr::new(sim.address(server), PORT);
     let mut transcripts = Vec::new();
@@ -78,9 +78,9 @@ pub(crate) fn script(number: u8) -> Script {
     script.shutdown().expect_end()
 }
 
-/// All clients are answered and the server ends well, whatever happens before the network heals.
+/// All clients are answered and the server ends cleanly, whatever happens before the network heals.
 pub(crate) fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
-    // Panics in the clients' machines would lose them for good.
+    // A panic in a client's machine would lose that client for good.
     let faults = sim.faults();
     sim.set_faults(faults.set(Fault::HandlerPanics, 0.0));
     let server = add_server(sim)?;

@@ -1,4 +1,4 @@
-//! How connections are made, and how not.
+//! How connections are established, and how that fails.
 
 use std::cell::RefCell;
 use std::io::{ErrorKind, Read, Write};
@@ -60,8 +60,8 @@ fn a_full_backlog_keeps_connections_out_until_one_is_accepted() -> Result<(), Fa
     Ok(())
 }
 
-/// Linux takes a descriptor before it looks at the queue (accept(2)), and reports whoever comes
-/// next.
+/// Linux takes a descriptor before it checks the queue (accept(2)), and still reports the next
+/// connection.
 #[test]
 fn an_accept_without_descriptors_still_arms_the_next_edge() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
@@ -73,7 +73,7 @@ fn an_accept_without_descriptors_still_arms_the_next_edge() -> Result<(), Failur
         move |scope: &EarlyScope<'_>| SimTcpStream::connect(&address, scope).expect("it begins");
     let accept = || listener.borrow_mut().as_mut().expect("held").accept().map(|_| ());
     let error = || accept().expect_err("there is no descriptor").raw_os_error();
-    // Edges that nothing has made due are left out.
+    // The backend omits edges that no operation has armed.
     for name in ["a", "b"] {
         sim.set_faults(
             Faults::none().set(Fault::UnarmedEdgeLost, 1.0).set(Fault::AcceptExhausted, 1.0),
@@ -117,7 +117,7 @@ fn an_abandoned_attempt_resets_the_connection_it_left_at_the_server() -> Result<
 type ListenerHost = Host<Machine<SimTcpListener>>;
 type ClientHost = Host<Machine<SimTcpStream>>;
 
-/// A listener, and a client that is connecting to it; every way takes as long as the other.
+/// A listener, and a client that is connecting to it; the latency is the same in both directions.
 fn connecting(
     sim: &mut Sim,
     way: Duration,
@@ -140,7 +140,7 @@ fn a_power_failure_goes_unnoticed_even_by_unaccepted_connections() -> Result<(),
         let (server, listener, _, client) = connecting(&mut sim, MS)?;
         sim.run_for(10 * MS)?;
         assert!(with_stream(&client, |client| client.is_connected()));
-        // The host's alone, so that it goes with that.
+        // Only the host owns the listener, so the crash drops it.
         let own = Rc::new(RefCell::new(listener.borrow_mut().take()));
         sim.with(server, |instance| {
             instance.add_machine_with(|_| Response::ok(Holder::new(own))).expect("there is room")
@@ -157,7 +157,7 @@ fn a_power_failure_goes_unnoticed_even_by_unaccepted_connections() -> Result<(),
         if is_told {
             continue;
         }
-        // Nor when it is up again, before who waits says something to it.
+        // Nor after the restart, until the waiting client sends something.
         sim.restart(server)?;
         sim.run_for(Duration::from_secs(1))?;
         assert_eq!(
@@ -200,7 +200,7 @@ fn no_data_arrives_before_the_connection_is_established() -> Result<(), Failure>
     for seed in 0..20 {
         let mut sim = Sim::new(seed);
         let (_, listener, client_host, client) = connecting(&mut sim, MS)?;
-        // What the server says may be faster than its answer.
+        // The server's data may overtake its handshake reply.
         sim.set_network(Network::new().latency(MS..100 * MS));
         let (mut server, mut is_connected, mut events_seen) = (None, false, EventSet::EMPTY);
         for _ in 0..500 {
@@ -234,7 +234,7 @@ fn no_data_arrives_before_the_connection_is_established() -> Result<(), Failure>
 fn an_attempt_whose_answer_is_lost_times_out() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let (server, listener, client_host, client) = connecting(&mut sim, 100 * MS)?;
-    // The request has come, and the answer is on its way.
+    // The request has arrived, and the reply is in flight.
     sim.run_for(150 * MS)?;
     sim.partition(server, client_host);
     sim.run_for(Duration::from_secs(126))?;
@@ -243,7 +243,7 @@ fn an_attempt_whose_answer_is_lost_times_out() -> Result<(), Failure> {
     assert_eq!(take_edges(&mut sim, client_host).len(), 1);
     let error = with_stream(&client, |client| client.take_error()).expect("asking works");
     assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::TimedOut));
-    // The server, which took it for connected, hears of that once it can.
+    // The server considered the connection established; it learns otherwise once it can.
     let (mut socket, _) =
         listener.borrow_mut().as_mut().expect("held").accept().expect("it is queued");
     assert_eq!(error_kind(socket.read(&mut [0; 8])), ErrorKind::WouldBlock);

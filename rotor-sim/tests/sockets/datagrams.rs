@@ -1,4 +1,4 @@
-//! Datagrams: their ways, their peers, their ports.
+//! Datagrams: latencies, peers, ports.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -84,8 +84,8 @@ fn a_connected_datagram_socket_receives_from_its_peer_only() -> Result<(), Failu
         assert_eq!(client.receive_from(&mut [0; 8]).expect("it has come").0, 1);
         assert_eq!(error_kind(client.receive_from(&mut [0; 8])), ErrorKind::WouldBlock);
     });
-    // Nobody is there any more: it is told once, with an edge, and only because it is tied to the
-    // peer.
+    // The peer is gone. The client is told once, with an edge, and only because it is connected to
+    // the peer.
     drop(peer.borrow_mut().take());
     with_socket(&client, &mut |client| assert_eq!(client.send(b"?").expect("there is room"), 1));
     take_edges(&mut sim, host);
@@ -125,7 +125,7 @@ fn a_bound_port_is_not_assigned_again_after_a_wraparound() -> Result<(), Failure
 
 type UnixHost = Host<Machine<SimUnixDatagram>>;
 
-/// One more socket of a host, at a path.
+/// One more socket of a host, bound to a path.
 fn bind_path(sim: &mut Sim, host: UnixHost, path: &'static str) -> Held<SimUnixDatagram> {
     let held: Held<SimUnixDatagram> = Held::default();
     let kept = held.clone();
@@ -145,7 +145,7 @@ fn with_socket<R>(held: &Held<SimUnixDatagram>, act: impl FnOnce(&mut SimUnixDat
     act(held.borrow_mut().as_mut().expect("held"))
 }
 
-/// Two sockets of one host, whose paths are "/a" and "/b".
+/// Two sockets of one host, bound to the paths "/a" and "/b".
 fn two_at_paths(sim: &mut Sim) -> Result<(UnixHost, [Held<SimUnixDatagram>; 2]), Failure> {
     let host = sim.host("host", |boot| Ok(boot.new_loop()?.instantiate(Vec::new())))?;
     let sockets = ["/a", "/b"].map(|path| bind_path(sim, host, path));
@@ -211,7 +211,7 @@ fn a_socket_connected_to_a_path_notices_its_lost_peer_after_a_rebind() -> Result
     let (a, b) = (PathBuf::from("/a"), PathBuf::from("/b"));
     with_socket(&one, |one| one.connect(&b)).expect("it is there");
     let third = bind_path(&mut sim, host, "/c");
-    // Of itself alone, or of nobody.
+    // A connected socket accepts only its peer.
     assert_eq!(
         error_kind(with_socket(&third, |third| third.connect(&a))),
         ErrorKind::PermissionDenied
@@ -220,7 +220,7 @@ fn a_socket_connected_to_a_path_notices_its_lost_peer_after_a_rebind() -> Result
     assert_eq!(with_socket(&one, |one| one.send(b"?")).ok(), Some(1));
     drop(two.borrow_mut().take());
     let again = bind_path(&mut sim, host, "/b");
-    // As Linux 6.18 has it.
+    // As Linux 6.18 behaves.
     assert_eq!(
         error_kind(with_socket(&again, |again| again.send_to(b"?", &a))),
         ErrorKind::PermissionDenied

@@ -16,7 +16,7 @@ use crate::{
     ConnectedPair, EarlyScope, MS, error_kind, host_with_socket, pair, take_edges, with_stream,
 };
 
-/// Wants to be called each 10 ms, and records when it was.
+/// Sets a deadline every 10 ms, and records when it was called.
 struct Ticker;
 
 impl Machine for Ticker {
@@ -30,7 +30,7 @@ impl Machine for Ticker {
     }
 }
 
-/// A host with a machine that is to be called each 10 ms, from now on.
+/// A host with a machine that wants a call every 10 ms, starting now.
 fn ticking_host(sim: &mut Sim) -> Result<Host<Ticker>, Failure> {
     sim.host("host", |boot| {
         let mut creator = boot.new_loop()?;
@@ -43,7 +43,7 @@ fn only_fault(fault: Fault) -> Faults {
     Faults::none().set(fault, 1.0)
 }
 
-/// The longest time between two calls of a machine that wants one each 10 ms, in so much time.
+/// The longest time between two calls of a machine that wants one every 10 ms, during `time`.
 fn longest_pause(fault: Fault, rate: f64, time: Duration) -> Result<Duration, Failure> {
     let mut sim = Sim::new(1);
     let host = ticking_host(&mut sim)?;
@@ -59,7 +59,7 @@ fn a_stalled_host_pauses_and_a_slow_turn_delays_its_calls() -> Result<(), Failur
     let minute = Duration::from_secs(60);
     let none = longest_pause(Fault::WallStep, 1.0, minute)?;
     assert!(none <= 12 * MS, "{none:?}");
-    // Each time it would begin anew before it is over.
+    // With a rate of 1 it would start again each time before it is over.
     let still = longest_pause(Fault::SlowHost, 0.02, minute)?;
     assert!((500 * MS..5_000 * MS).contains(&still), "{still:?}");
     let slow = longest_pause(Fault::SlowTurn, 1.0, minute)?;
@@ -82,7 +82,7 @@ fn the_wall_clock_steps_by_up_to_an_hour_and_loop_time_does_not() -> Result<(), 
     let wall_time = |sim: &mut Sim| {
         let mut time = SystemTime::UNIX_EPOCH;
         sim.with(host, |instance| {
-            // It ends at once, so it is none.
+            // It ends immediately, so no machine is added.
             let _ended = instance.add_machine_with(|scope| {
                 time = scope.wall_time();
                 Response::done()
@@ -96,7 +96,7 @@ fn the_wall_clock_steps_by_up_to_an_hour_and_loop_time_does_not() -> Result<(), 
         sim.run_for(second / 10)?;
         let now = wall_time(&mut sim);
         let hours = now.duration_since(before).unwrap_or_else(|error| error.duration());
-        // Two of them may come in one tenth of a second.
+        // Two steps may come within one tenth of a second.
         assert!(hours <= 3 * Duration::from_secs(3_600), "{hours:?}");
         steps[usize::from(now < before)] += usize::from(hours > second);
         before = now;
@@ -124,7 +124,7 @@ fn an_interrupted_wait_keeps_its_edges_for_the_next_one() -> Result<(), Failure>
     Ok(())
 }
 
-/// When what the server writes has come, in ms from then on, several times.
+/// The arrival times of bytes that the server writes, in ms after each write; several times.
 fn arrivals(pair: &mut ConnectedPair) -> Result<Vec<u32>, Failure> {
     let mut all = Vec::new();
     for _ in 0..30 {
@@ -296,7 +296,7 @@ fn a_socket_queues_256_datagrams_and_gets_none_through_a_partition() -> Result<(
     Ok(())
 }
 
-/// Counts what it is told of, and has had a socket that it has no more.
+/// Counts the events it gets; it had a socket, but no longer has it.
 struct FormerOwner;
 
 impl Machine for FormerOwner {
@@ -337,7 +337,7 @@ fn a_stale_edge_goes_to_the_former_owner_of_a_socket() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Has a job run, again and again, and records after what time each was done: none if it was not.
+/// Runs jobs repeatedly, and records how long each one took; `None` if it did not run.
 enum JobRunner {
     Rests,
     Waits(Future<()>, Time),

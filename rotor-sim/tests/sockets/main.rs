@@ -1,4 +1,5 @@
-//! Simulated sockets one by one, without faults or with one: what the kernel's would do, and when.
+//! Individual simulated sockets, without faults or with one: what the kernel's sockets would do,
+//! and when.
 
 #[path = "../machines/driver.rs"]
 mod driver;
@@ -24,8 +25,8 @@ type Held<T> = Rc<RefCell<Option<T>>>;
 type Machine<T> = Holder<Held<T>>;
 type EarlyScope<'a> = Scope<'a, Vec<EventSet>>;
 
-/// A host with one machine, which registers what `make` makes; the test reaches that through the
-/// second value.
+/// A host with one machine, which registers the source that `make` returns; the test reaches that
+/// source through the second value.
 fn host_with_socket<T: rotor_core::Source + 'static>(
     sim: &mut Sim,
     name: &str,
@@ -50,8 +51,7 @@ fn take_edges<T: 'static>(sim: &mut Sim, host: Host<Machine<T>>) -> Vec<EventSet
     sim.with(host, |instance| std::mem::take(instance.context_mut())).unwrap_or_default()
 }
 
-/// Two connected streams on two hosts, and the time that passes until an edge of one has come to
-/// the other.
+/// Two connected streams on two hosts, after enough time for an edge of one to reach the other.
 struct ConnectedPair {
     sim: Sim,
     client_host: Host<Machine<SimTcpStream>>,
@@ -224,7 +224,7 @@ fn window_updates_do_not_pass_a_partition() -> Result<(), Failure> {
     pair.sim.join(pair.client_host, pair.server_host);
     pair.sim.run_for(Duration::from_secs(1))?;
     assert_eq!(take_edges(&mut pair.sim, pair.client_host), [EventSet::WRITABLE]);
-    // And again, as ever.
+    // And again, as before.
     assert_eq!(pair.client(|client| client.write(&[1; 25])).expect("there is room"), 4);
     assert_eq!(error_kind(pair.client(|client| client.write(&[1]))), ErrorKind::WouldBlock);
     assert_eq!(pair.server.read(&mut [0; 9]).expect("they are there"), 6);
@@ -236,7 +236,8 @@ fn window_updates_do_not_pass_a_partition() -> Result<(), Failure> {
 #[test]
 fn chaos_does_not_end_a_partition_made_by_the_test() -> Result<(), Failure> {
     let mut pair = pair(Network::new())?;
-    // It cuts the same two off, again and again, each time for up to 5 s; before and behind the test.
+    // Chaos cuts off the same two hosts repeatedly, each time for up to 5 s, before and after the
+    // test does.
     pair.sim.set_faults(Faults::none().set(Fault::Partition, 1.0));
     pair.sim.run_for(Duration::from_secs(1))?;
     pair.sim.partition(pair.client_host, pair.server_host);
@@ -264,7 +265,8 @@ fn chaos_does_not_restart_a_host_crashed_by_the_test() -> Result<(), Failure> {
         sim.set_faults(Faults::none().set(Fault::Crash, 1.0));
         let is_down = |sim: &mut Sim| sim.stats(host).is_none();
         sim.run_until(Duration::from_secs(60), is_down)?;
-        // Chaos would start it within 5 s; by turns, it is up or down when the test takes it down.
+        // Chaos would restart the host within 5 s. Depending on the seed, the host is up or down
+        // when the test crashes it.
         if seed % 2 == 0 {
             sim.restart(host)?;
         }
@@ -281,12 +283,12 @@ fn chaos_does_not_restart_a_host_crashed_by_the_test() -> Result<(), Failure> {
 fn a_process_crash_ends_connections_and_a_power_failure_is_silent() -> Result<(), Failure> {
     for (how, seen_at_once) in [(Crash::Process, true), (Crash::Power, false)] {
         let mut pair = pair(Network::new())?;
-        // The server's end is the test's own; a machine that would hold it is the client's.
+        // The test itself owns the server's end; only the client's end will belong to a machine.
         let (sim, client_host, server_host) = (&mut pair.sim, pair.client_host, pair.server_host);
         pair.client.borrow_mut().as_mut().expect("held").write_all(b"x").expect("there is room");
         sim.run_for(5 * MS)?;
         assert_eq!(pair.server.read(&mut [0; 8]).expect("it is there"), 1);
-        // The held socket lives in a cell of the test: let the machine's host own it alone.
+        // The test shares the client's socket: give it to the host alone.
         let own: Held<SimTcpStream> = Rc::new(RefCell::new(pair.client.borrow_mut().take()));
         sim.with(client_host, |instance| {
             instance.add_machine_with(|_| Response::ok(Holder::new(own))).expect("there is room")
@@ -295,8 +297,7 @@ fn a_process_crash_ends_connections_and_a_power_failure_is_silent() -> Result<()
         sim.run_for(5 * MS)?;
         let end = pair.server.read(&mut [0; 8]);
         assert_eq!(matches!(end, Ok(0)), seen_at_once, "{how:?}: {end:?}");
-        // Once it is up again, what comes for a connection that it knows nothing of is answered
-        // with a reset.
+        // After the restart, data for an unknown connection is answered with a reset.
         pair.server.write_all(b"are you there?").expect("nobody knows yet");
         sim.restart(client_host)?;
         sim.run_for(Duration::from_secs(1))?;
@@ -341,8 +342,8 @@ fn a_file_is_sent_as_far_as_there_is_room_in_one_call() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A short read is asked for no `WouldBlock`, so an edge follows it without one, and the end is
-/// told of whenever it comes.
+/// After a short read no `WouldBlock` is needed: the next edge comes without one, and EOF is
+/// reported whenever it comes.
 #[test]
 fn a_socket_whose_short_reads_drain_gets_an_edge_after_one() -> Result<(), Failure> {
     let mut pair = pair(Network::new().draining(1.0))?;
@@ -358,7 +359,7 @@ fn a_socket_whose_short_reads_drain_gets_an_edge_after_one() -> Result<(), Failu
             "all there is"
         );
     }
-    // Two edges are due, and the first was not answered by a read: the end is told of all the same.
+    // Two edges are due, and no read follows the first: EOF is still reported.
     pair.server.write_all(b"last").expect("there is room");
     pair.sim.run_for(5 * MS)?;
     pair.server.shutdown(Shutdown::Write).expect("it is connected");

@@ -1,4 +1,4 @@
-//! Which host, loop and simulation a socket can be used on.
+//! The hosts, loops and simulations on which a socket can be used.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
