@@ -64,7 +64,7 @@ fn exchange<F: Function>(
     let mut answers = [0; 8 * 1024];
     let mut got = 0;
     // The answers are of one length, and each ends with the body.
-    while got == 0 || !answers[..got].ends_with(BODY) || answered(&answers[..got]) < count {
+    while got == 0 || !answers[..got].ends_with(BODY) || count_answers(&answers[..got]) < count {
         match client.read(&mut answers[got..]) {
             Ok(0) => panic!("the server has closed"),
             Ok(read) => got += read,
@@ -74,10 +74,10 @@ fn exchange<F: Function>(
             Err(error) => panic!("{error}"),
         }
     }
-    assert_eq!(answered(&answers[..got]), count);
+    assert_eq!(count_answers(&answers[..got]), count);
 }
 
-fn answered(answers: &[u8]) -> usize {
+fn count_answers(answers: &[u8]) -> usize {
     answers.windows(BODY.len()).filter(|window| *window == BODY).count()
 }
 
@@ -97,12 +97,12 @@ fn allocations_of<F: Function>(
 }
 
 /// Bytes of the machine.
-fn slot_of<F: Function>(_: &LoopInstance<Server<F>>) -> usize {
+fn machine_bytes<F: Function>(_: &LoopInstance<Server<F>>) -> usize {
     size_of::<Server<F>>()
 }
 
 /// Bytes that are allocated now.
-fn live() -> i64 {
+fn live_bytes() -> i64 {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated as i64 - stats.bytes_deallocated as i64
 }
@@ -128,17 +128,17 @@ fn a_request_allocates_nothing_and_an_idle_connection_holds_nothing() {
             requests.len()
         );
     }
-    let before = live();
+    let before = live_bytes();
     while clients.len() < CONNECTIONS {
         let mut client = connect(address);
         exchange(&mut instance, &mut client, REQUEST);
         clients.push(client);
     }
-    let each = (live() - before) / CONNECTIONS as i64;
+    let each = (live_bytes() - before) / CONNECTIONS as i64;
     // Everything else is in the slot: the machine and its bookkeeping, reserved when the loop was
     // made.
     assert!(each <= 8, "{each} bytes of heap for an idle connection");
     // With at most 40 bytes of bookkeeping beside it, that is within 0.30 KiB.
-    let slot = slot_of(&instance);
+    let slot = machine_bytes(&instance);
     assert!(slot <= 264, "{slot} bytes in its slot");
 }

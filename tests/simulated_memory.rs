@@ -29,13 +29,13 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const CLIENTS: usize = 50;
 /// What the client and the network of the simulation hold of one connection more than in another
 /// state: the answers that came, and room that grows by doubling.
-const OF_THE_SIMULATION: usize = 400;
+const SIMULATION_BYTES: usize = 400;
 /// What the client and the network hold of a connection, whatever its state, once it is made.
-const OF_A_SIMULATED_CONNECTION: usize = 2_200;
+const SIMULATED_CONNECTION_BYTES: usize = 2_200;
 /// The heap of an idle connection, by doc/guide/costs.md.
-const HEAP_IDLE: usize = 8;
+const IDLE_BYTES: usize = 8;
 /// What is known of a request under way.
-const OF_A_REQUEST: usize = 700;
+const REQUEST_BYTES: usize = 700;
 /// Lent for more than a line.
 const BLOCK: usize = 16 << 10;
 /// What a run may leave: the blocks that the thread keeps to lend them again and has not needed
@@ -43,9 +43,9 @@ const BLOCK: usize = 16 << 10;
 const LEFT: usize = (64 - CLIENTS) * BLOCK + (64 << 10);
 
 const SECOND: Duration = Duration::from_secs(1);
-const LATER: Duration = Duration::from_secs(6);
+const ANSWER_DELAY: Duration = Duration::from_secs(6);
 
-fn live() -> usize {
+fn live_bytes() -> usize {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated - stats.bytes_deallocated
 }
@@ -65,7 +65,7 @@ impl Server for Site {
         scope: &mut Scope<'_, ()>,
     ) -> Next<Self> {
         match head.path() {
-            "/later" => Next::go_on(Site).deadline(scope.now() + LATER),
+            "/later" => Next::go_on(Site).deadline(scope.now() + ANSWER_DELAY),
             "/body" => Next::recv(Site, RecvMode::Buffered(usize::MAX)).keep_deadline(),
             _ => say(response),
         }
@@ -140,7 +140,7 @@ const HALF_HEAD: usize = 300;
 const BODY: usize = 10_000;
 
 /// Through all states of a connection, from second to second.
-fn through_all() -> Script {
+fn script_of_all_states() -> Script {
     let head = format!("POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: {BODY}\r\nX-Long: ");
     let (half, rest) =
         (head.clone() + &"x".repeat(HALF_HEAD - head.len()), "x".repeat(100) + "\r\n\r\n");
@@ -167,7 +167,7 @@ fn through_all() -> Script {
 }
 
 /// A request that is refused, whose client goes on sending.
-fn lingering() -> Script {
+fn lingering_script() -> Script {
     Script::new()
         .send(b"GET /now HTTP/1.1\r\nHost: a\r\n\r\n")
         .receive_until(b"done")
@@ -185,14 +185,14 @@ fn held(script: &Script, seconds: usize) -> Vec<i64> {
         let mut sim = Sim::new(1);
         let server = serve(&mut sim)?;
         let transcripts = play(&mut sim, server, CLIENTS, script)?;
-        let begun = live() as i64;
+        let begun = live_bytes() as i64;
         sim.run_for(SECOND / 2)?;
-        let idle = live() as i64;
+        let idle = live_bytes() as i64;
         let mut held = Vec::with_capacity(seconds + 1);
         held.push((idle - begun) / CLIENTS as i64);
         for _ in 0..seconds {
             sim.run_for(SECOND)?;
-            held.push((live() as i64 - idle) / CLIENTS as i64);
+            held.push((live_bytes() as i64 - idle) / CLIENTS as i64);
         }
         sim.run_for(20 * SECOND)?;
         assert!(
@@ -207,7 +207,7 @@ fn held(script: &Script, seconds: usize) -> Vec<i64> {
 /// A thread that has lent no blocks yet has to take them, and shows who has one; one that has lent
 /// all that are needed takes no more, and shows the rest to the byte.
 fn each_state_holds_what_it_needs_and_no_more() {
-    let script = through_all();
+    let script = script_of_all_states();
     let states =
         ["idle", "in a head", "in a body", "idle again", "waiting for its answer", "half closed"];
     let seconds = states.len() - 1;
@@ -219,15 +219,15 @@ fn each_state_holds_what_it_needs_and_no_more() {
     check(
         &states[..3],
         &fresh,
-        &[HEAP_IDLE + OF_A_SIMULATED_CONNECTION, 2 * HALF_HEAD, BLOCK + OF_A_REQUEST],
+        &[IDLE_BYTES + SIMULATED_CONNECTION_BYTES, 2 * HALF_HEAD, BLOCK + REQUEST_BYTES],
     );
-    check(&states[3..], &second[3..], &[HEAP_IDLE, OF_A_REQUEST, OF_A_REQUEST]);
-    check(&["lingering"], &held(&lingering(), 1)[1..], &[HEAP_IDLE]);
+    check(&states[3..], &second[3..], &[IDLE_BYTES, REQUEST_BYTES, REQUEST_BYTES]);
+    check(&["lingering"], &held(&lingering_script(), 1)[1..], &[IDLE_BYTES]);
 }
 
 fn check(states: &[&str], held: &[i64], most: &[usize]) {
     for ((state, held), most) in states.iter().zip(held).zip(most) {
-        let most = most + OF_THE_SIMULATION;
+        let most = most + SIMULATION_BYTES;
         assert!(
             *held <= most as i64,
             "a connection that is {state} holds {held} bytes, not {most}"
@@ -237,21 +237,21 @@ fn check(states: &[&str], held: &[i64], most: &[usize]) {
 
 /// Whatever goes wrong: a connection, with all that the simulation has of it, is never more than
 /// its limits and what is on its way; and what one run took is there for the next.
-fn all_is_given_back_whatever_goes_wrong() {
+fn all_memory_is_freed_whatever_goes_wrong() {
     const FEWER: usize = 12;
     // A block each way, and what the network notes of each piece that is under way, which may be of
     // one byte.
-    const OF_A_CONNECTION: usize = 128 << 10;
+    const CONNECTION_BYTES: usize = 128 << 10;
     let first = Cell::new(None);
     Check::new().seeds(10).run(|sim| {
-        let begun = live();
+        let begun = live_bytes();
         let left = begun.saturating_sub(first.get().unwrap_or(begun));
         assert!(left <= LEFT, "{left} bytes are left of the runs before");
         let server = serve(sim)?;
-        let transcripts = play(sim, server, FEWER, &through_all())?;
+        let transcripts = play(sim, server, FEWER, &script_of_all_states())?;
         sim.always("bytes are bounded", move |_| {
-            let held = live().saturating_sub(begun);
-            if held <= FEWER * OF_A_CONNECTION { Ok(()) } else { Err(format!("{held} bytes")) }
+            let held = live_bytes().saturating_sub(begun);
+            if held <= FEWER * CONNECTION_BYTES { Ok(()) } else { Err(format!("{held} bytes")) }
         });
         sim.run_for(20 * SECOND)?;
         sim.heal();
@@ -268,7 +268,7 @@ fn all_is_given_back_whatever_goes_wrong() {
 #[test]
 fn a_simulated_connection_holds_only_what_its_state_needs_and_frees_it() {
     // Once for what is made once, and for the blocks that the thread keeps.
-    held(&through_all(), 1);
+    held(&script_of_all_states(), 1);
     each_state_holds_what_it_needs_and_no_more();
-    all_is_given_back_whatever_goes_wrong();
+    all_memory_is_freed_whatever_goes_wrong();
 }

@@ -28,24 +28,24 @@ const WAIT: Duration = Duration::from_millis(10);
 /// How long a peer waits for an answer: what is lost is not to be waited for without end.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long the input of [`Watches`] is.
+/// How long the input of [`Watcher`] is.
 const WATCHED: usize = 1000;
 
 /// Takes nothing, waits for more than there is, and notes how much there was.
-struct Watches;
+struct Watcher;
 
-impl Watches {
-    fn for_more_than(self, len: usize) -> Intent<Watches> {
+impl Watcher {
+    fn wait_for_more(self, len: usize) -> Intent<Watcher> {
         if len < WATCHED { Intent::of(self).bytes(len + 1).no_deadline() } else { Intent::done() }
     }
 }
 
-impl Protocol for Watches {
+impl Protocol for Watcher {
     type Context = Vec<usize>;
     type Seed = ();
 
     fn create(_: (), _: &mut Transport<'_>, _: &mut Scope<'_, Vec<usize>>) -> Intent<Self> {
-        Watches.for_more_than(0)
+        Watcher.wait_for_more(0)
     }
 
     fn bytes_read(
@@ -56,13 +56,13 @@ impl Protocol for Watches {
     ) -> Intent<Self> {
         let len = transport.input.len();
         scope.push(len);
-        self.for_more_than(len)
+        self.wait_for_more(len)
     }
 }
 
 /// What came back from a machine that was sent something in one piece, what it noted, and how many
 /// turns it took.
-struct Talk<C> {
+struct TalkResult<C> {
     answer: Vec<u8>,
     noted: C,
     turns: u64,
@@ -73,7 +73,7 @@ fn talk<M: Machine + 'static, L: Listener<Address = SocketAddr>, B: Backend>(
     noted: M::Context,
     listen: impl FnOnce(L, &mut EarlyScope<'_>) -> Response<M>,
     input: Vec<u8>,
-) -> Talk<M::Context> {
+) -> TalkResult<M::Context> {
     let mut creator = Loop::<M, B>::with_backend(backend, &Config::new()).expect("there is room");
     let mut address = SocketAddr::from(([127, 0, 0, 1], 0));
     let listening = creator.add_machine_with(|scope| {
@@ -98,12 +98,12 @@ fn talk<M: Machine + 'static, L: Listener<Address = SocketAddr>, B: Backend>(
     }
     let turns = instance.stats().read().turns;
     let answer = peer.join().expect("it was answered");
-    Talk { answer, noted: instance.into_context(), turns }
+    TalkResult { answer, noted: instance.into_context(), turns }
 }
 
-fn watched<L: Listener<Address = SocketAddr>>(backend: impl Backend) -> Talk<Vec<usize>> {
+fn run_watcher<L: Listener<Address = SocketAddr>>(backend: impl Backend) -> TalkResult<Vec<usize>> {
     let listen = |listener, scope: &mut EarlyScope<'_>| {
-        Accept::<Stream<Watches, L::Socket>, L>::listen(listener, (), AcceptConfig::new(), scope)
+        Accept::<Stream<Watcher, L::Socket>, L>::listen(listener, (), AcceptConfig::new(), scope)
     };
     talk(backend, Vec::new(), listen, vec![b'x'; WATCHED])
 }
@@ -112,12 +112,12 @@ fn watched<L: Listener<Address = SocketAddr>>(backend: impl Backend) -> Talk<Vec
 fn a_machine_is_called_after_each_byte_in_a_separate_turn() {
     let backend = ByteByByte::around(Mio::new(64).expect("descriptors are left"));
     let bytes = backend.bytes();
-    let Talk { noted, turns, .. } = watched::<OneByOneListener<TcpListener>>(backend);
+    let TalkResult { noted, turns, .. } = run_watcher::<OneByOneListener<TcpListener>>(backend);
     assert_eq!(noted, Vec::from_iter(1..=WATCHED));
     assert_eq!(bytes.taken(), WATCHED as u64);
     assert!(turns >= WATCHED as u64, "{turns}");
     // That the same comes in one piece where nothing is done about it.
-    let plain = watched::<TcpListener>(Mio::new(64).expect("descriptors are left"));
+    let plain = run_watcher::<TcpListener>(Mio::new(64).expect("descriptors are left"));
     assert!(plain.noted.len() < 10, "{:?}", plain.noted);
 }
 

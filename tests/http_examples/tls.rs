@@ -32,7 +32,7 @@ fn get(url: &str, trusted: &Certificates) -> Output {
 }
 
 /// Serves with TLS what the upstream says.
-fn terminates(upstream: &str, shown: &Certificates) -> Server {
+fn start_tls_proxy(upstream: &str, shown: &Certificates) -> Server {
     let mut proxy = command("reverse_proxy");
     proxy.arg(upstream);
     start_command(shown.shown_by(proxy))
@@ -50,7 +50,7 @@ fn https(address: SocketAddr) -> String {
 fn a_page_is_fetched_over_tls_by_address_and_by_name() {
     let ours = Certificates::for_names(&["localhost", "127.0.0.1"]);
     let hello = start("hello_world_server");
-    let proxy = terminates(&http(hello.address()), &ours);
+    let proxy = start_tls_proxy(&http(hello.address()), &ours);
     let by_name = format!("https://LocalHost:{}/", proxy.address().port());
     for url in [https(proxy.address()), by_name] {
         let got = get(&url, &ours);
@@ -66,7 +66,7 @@ fn a_client_sends_no_request_to_an_untrusted_server() {
         Certificates::for_names(&["127.0.0.1"]),
     );
     let hello = start("hello_world_server");
-    let proxy = terminates(&http(hello.address()), &ours);
+    let proxy = start_tls_proxy(&http(hello.address()), &ours);
     let port = proxy.address().port();
     for (url, trusted, expected) in [
         (
@@ -100,7 +100,7 @@ fn a_proxy_uses_tls_to_its_upstream_and_forwards_the_scheme() {
     let (ours, others) =
         (Certificates::for_names(&["127.0.0.1"]), Certificates::for_names(&["127.0.0.1"]));
     let echo = start("http_echo");
-    let inner = terminates(&http(echo.address()), &ours);
+    let inner = start_tls_proxy(&http(echo.address()), &ours);
     let outer = |trusted: &Certificates| {
         let mut outer = command("reverse_proxy");
         outer.arg(https(inner.address()));
@@ -120,7 +120,7 @@ fn a_proxy_uses_tls_to_its_upstream_and_forwards_the_scheme() {
     let (address, heads) = crate::upstream::upstream(crate::upstream::says(
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
     ));
-    let proxy = terminates(&http(address), &ours);
+    let proxy = start_tls_proxy(&http(address), &ours);
     let got = get(&https(proxy.address()), &ours);
     assert_eq!(text(&got.stdout), "hi");
     let head = heads.recv_timeout(PATIENCE).expect("it was passed on");
@@ -137,7 +137,7 @@ fn a_site_is_crawled_over_tls() {
     let mut files = command("static_files");
     files.current_dir(ours.path(""));
     let files = start_command(files);
-    let proxy = terminates(&http(files.address()), &ours);
+    let proxy = start_tls_proxy(&http(files.address()), &ours);
     let mut crawl = command("crawler");
     crawl.arg(https(proxy.address()));
     let said = text(&output(ours.trusted_by(crawl)).stdout);
@@ -146,18 +146,18 @@ fn a_site_is_crawled_over_tls() {
 
 /// What one connection of a server of TLS does: it reads a request and says these bytes, for each,
 /// and then closes, in order or not.
-struct Says(Vec<&'static [u8]>, Closes);
+struct ScriptedConnection(Vec<&'static [u8]>, CloseMode);
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Closes {
+enum CloseMode {
     InOrder,
     Cut,
     /// As one that tired of waiting just when it was asked once more.
-    CutWhenAskedOnceMore,
+    CutOnSecondRequest,
 }
 
 /// A server of TLS, whose connections do so, one after the other.
-fn serves(shown: &Certificates, connections: Vec<Says>) -> SocketAddr {
+fn start_tls_server(shown: &Certificates, connections: Vec<ScriptedConnection>) -> SocketAddr {
     let chain = CertificateDer::pem_file_iter(shown.path("site.crt")).expect("a file");
     let key = PrivateKeyDer::from_pem_file(shown.path("site.key")).expect("a key");
     let config =
@@ -172,20 +172,20 @@ fn serves(shown: &Certificates, connections: Vec<Says>) -> SocketAddr {
     let address = listener.local_addr().expect("it is bound");
     thread::spawn(move || {
         let mut connections = VecDeque::from(connections);
-        while let Some(Says(answers, closes)) = connections.pop_front() {
+        while let Some(ScriptedConnection(answers, closes)) = connections.pop_front() {
             let Ok((client, _)) = listener.accept() else { return };
             let tls = ServerConnection::new(config.clone()).expect("it is well made");
             let mut client = StreamOwned::new(tls, client);
             for answer in answers {
-                if !reads_request(&mut client) {
+                if !read_request(&mut client) {
                     return;
                 }
                 let _ended_early = client.write_all(answer).and_then(|()| client.flush());
             }
-            if closes == Closes::CutWhenAskedOnceMore {
-                reads_request(&mut client);
+            if closes == CloseMode::CutOnSecondRequest {
+                read_request(&mut client);
             }
-            if closes == Closes::InOrder {
+            if closes == CloseMode::InOrder {
                 client.conn.send_close_notify();
                 let _ended_early = client.flush();
             }
@@ -195,7 +195,7 @@ fn serves(shown: &Certificates, connections: Vec<Says>) -> SocketAddr {
 }
 
 /// Reads the head of a request, and a body if that is of two octets.
-fn reads_request(client: &mut StreamOwned<ServerConnection, TcpStream>) -> bool {
+fn read_request(client: &mut StreamOwned<ServerConnection, TcpStream>) -> bool {
     let (mut head, mut octet) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
         if !matches!(again(|| client.read(&mut octet)), Ok(1)) {
@@ -229,8 +229,8 @@ fn a_truncated_body_is_an_error_in_any_framing() {
         (b"HTTP/1.1 200 OK\r\nContent-Le", HEADLESS, HEADLESS),
     ];
     for (answer, told, cut) in rows {
-        for (closes, expected) in [(Closes::InOrder, told), (Closes::Cut, cut)] {
-            let server = serves(&ours, vec![Says(vec![answer], closes)]);
+        for (closes, expected) in [(CloseMode::InOrder, told), (CloseMode::Cut, cut)] {
+            let server = start_tls_server(&ours, vec![ScriptedConnection(vec![answer], closes)]);
             let got = get(&https(server), &ours);
             let said = text(&got.stderr);
             let shown = format!("{closes:?} after {}: {said}", text(answer));
@@ -251,10 +251,12 @@ fn a_request_lost_on_a_cut_idle_connection_is_retried_if_idempotent() {
         // A body that goes through is not there once more.
         ("PUT /", "xx", "502"),
     ] {
-        let connections =
-            vec![Says(vec![OK], Closes::CutWhenAskedOnceMore), Says(vec![OK, OK], Closes::InOrder)];
+        let connections = vec![
+            ScriptedConnection(vec![OK], CloseMode::CutOnSecondRequest),
+            ScriptedConnection(vec![OK, OK], CloseMode::InOrder),
+        ];
         let mut proxy = command("reverse_proxy");
-        proxy.arg(https(serves(&ours, connections)));
+        proxy.arg(https(start_tls_server(&ours, connections)));
         let proxy = start_command(ours.trusted_by(proxy));
         let (head, _) = ask(&proxy, "GET /", "", "");
         assert!(head.starts_with("HTTP/1.1 200 "), "{head}");

@@ -9,7 +9,7 @@ use rotor::net::{self, DatagramSocket, UnixDatagram};
 use rotor::{Config, Loop, LoopInstance, Response};
 use rotor_test_kit::Directory;
 
-use crate::driving::{PATIENCE, come_to_rest, drive};
+use crate::driving::{PATIENCE, drive, run_until_idle};
 use crate::udp_echo::UdpEcho;
 
 fn udp_echo_server() -> (LoopInstance<UdpEcho<net::UdpSocket>>, SocketAddr) {
@@ -34,7 +34,7 @@ fn datagrams_beyond_the_budget_of_one_event_are_handled_in_later_turns() {
     for number in 0..150 {
         client.send_to(&[number], address).expect("loopback takes it");
     }
-    come_to_rest(&mut instance);
+    run_until_idle(&mut instance);
     for number in 0..150 {
         let mut received = [0; 2];
         // Told to ask again where the process was stopped meanwhile, and went on (signal(7)).

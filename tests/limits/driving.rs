@@ -18,7 +18,7 @@ const TURNS_MAX: usize = 2_000;
 
 /// A loop that spins is told from one that works by this: so many turns after the last event it
 /// must have come to rest.
-const TURNS_TO_REST: usize = 10;
+const TURNS_TO_IDLE: usize = 10;
 
 #[derive(Default)]
 pub(crate) struct Total {
@@ -71,20 +71,20 @@ pub(crate) fn drive<M: Machine>(
 }
 
 /// Takes turns, without waiting, until nothing is left to do. Fails if there always is something.
-pub(crate) fn come_to_rest<M: Machine>(instance: &mut LoopInstance<M>) -> Stats {
+pub(crate) fn run_until_idle<M: Machine>(instance: &mut LoopInstance<M>) -> Stats {
     let stats = instance.stats();
-    for _ in 0..TURNS_TO_REST {
-        let before = work(&stats.read());
+    for _ in 0..TURNS_TO_IDLE {
+        let before = work_count(&stats.read());
         instance.turn(Some(Duration::ZERO)).expect("the backend waits");
         let rests = instance.next_deadline().unwrap_or(Time::NEVER) > instance.now();
-        if rests && work(&stats.read()) == before {
+        if rests && work_count(&stats.read()) == before {
             return stats.read();
         }
     }
     panic!("it spins: {:?}", stats.read());
 }
 
-fn work(stats: &Stats) -> u64 {
+fn work_count(stats: &Stats) -> u64 {
     stats.events + stats.wakeups + stats.timeouts + stats.stale
 }
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use rotor::Config;
 
-use crate::driving::{Client, come_to_rest, drive, echo_servers};
+use crate::driving::{Client, drive, echo_servers, run_until_idle};
 
 #[test]
 fn a_flooding_peer_does_not_starve_the_others() {
@@ -28,13 +28,13 @@ fn a_peer_that_does_not_read_causes_no_busy_turns() {
     loop {
         let before = sent.get();
         sent.set(before + greedy.flood());
-        come_to_rest_slowly(&mut instance);
+        run_until_idle_slowly(&mut instance);
         if sent.get() == before {
             break;
         }
     }
-    let full = come_to_rest(&mut instance);
-    let again = come_to_rest(&mut instance);
+    let full = run_until_idle(&mut instance);
+    let again = run_until_idle(&mut instance);
     assert!(again.events <= full.events + 1, "{again:?}");
     assert!(
         instance.context().bytes < sent.get(),
@@ -43,7 +43,7 @@ fn a_peer_that_does_not_read_causes_no_busy_turns() {
 }
 
 /// Whatever was sent may take many turns.
-fn come_to_rest_slowly<M: rotor::Machine>(instance: &mut rotor::LoopInstance<M>) {
+fn run_until_idle_slowly<M: rotor::Machine>(instance: &mut rotor::LoopInstance<M>) {
     let stats = instance.stats();
     let events = Cell::new(u64::MAX);
     drive(instance, || events.replace(stats.read().events) == stats.read().events);

@@ -4,21 +4,21 @@ use std::time::Duration;
 
 use rotor::{Config, Exit};
 
-use crate::driving::{Client, come_to_rest, drive, echo_servers, take_answered};
+use crate::driving::{Client, drive, echo_servers, run_until_idle, take_answered};
 
 #[test]
 fn a_listener_pauses_at_a_full_slab_and_resumes_when_a_slot_is_freed() {
     let (mut instance, addresses) = echo_servers(&Config::new().machines_max(3), 1);
     let mut waiting: Vec<Client> = (0..5).map(|_| Client::ask(addresses[0])).collect();
     drive(&mut instance, || waiting.iter().filter(|client| client.is_answered()).count() == 2);
-    let full = come_to_rest(&mut instance);
+    let full = run_until_idle(&mut instance);
     assert_eq!((full.alive, full.spawned), (3, 3), "the listener and two connections");
     let mut served = take_answered(&mut waiting);
     assert_eq!(served.len(), 2);
 
     // More clients change nothing, and cost no more than their event.
     waiting.push(Client::ask(addresses[0]));
-    let still_full = come_to_rest(&mut instance);
+    let still_full = run_until_idle(&mut instance);
     assert_eq!(still_full.spawned, 3);
     assert!(still_full.turns - full.turns < 10, "{still_full:?}");
     assert!(!waiting.iter().any(Client::is_answered));
@@ -29,12 +29,12 @@ fn a_listener_pauses_at_a_full_slab_and_resumes_when_a_slot_is_freed() {
         drive(&mut instance, || waiting[0].is_answered());
         served.append(&mut take_answered(&mut waiting));
         assert_eq!(waiting.len(), left, "one slot, one connection");
-        assert_eq!(come_to_rest(&mut instance).alive, 3);
+        assert_eq!(run_until_idle(&mut instance).alive, 3);
     }
     drop(served);
     let stats = instance.stats();
     drive(&mut instance, || stats.read().alive == 1);
-    let end = come_to_rest(&mut instance);
+    let end = run_until_idle(&mut instance);
     assert_eq!((end.spawned, end.ended, end.failed, end.panicked), (7, 6, 0, 0));
 }
 
@@ -65,7 +65,7 @@ fn two_listeners_on_one_full_slab_take_turns() {
     while order.len() < 2 * EACH {
         let is_answered = |clients: &Vec<Client>| clients.iter().any(Client::is_answered);
         drive(&mut instance, || is_answered(&first) || is_answered(&second));
-        come_to_rest(&mut instance);
+        run_until_idle(&mut instance);
         let answered = [take_answered(&mut first), take_answered(&mut second)];
         assert_eq!(answered[0].len() + answered[1].len(), 1, "there is one slot");
         order.push(usize::from(answered[0].is_empty()));
@@ -84,7 +84,7 @@ fn a_freed_slot_goes_to_the_waiting_listener_before_the_busy_one() {
     drive(&mut instance, || current.is_answered());
     for _ in 0..10 {
         let mut patient = Client::ask(quiet);
-        come_to_rest(&mut instance);
+        run_until_idle(&mut instance);
         let mut before = 0;
         while !patient.is_answered() {
             // Both are there when the loop looks: the end of the one and the next of the same
@@ -110,11 +110,11 @@ fn an_accepted_connection_without_a_slot_is_retained_until_one_is_free() {
     let mut waiting: Vec<Client> =
         [0, 0, 1, 1].iter().map(|&server| Client::ask(addresses[server])).collect();
     drive(&mut instance, || waiting.iter().filter(|client| client.is_answered()).count() == 3);
-    assert_eq!(come_to_rest(&mut instance).alive, 5);
+    assert_eq!(run_until_idle(&mut instance).alive, 5);
     drop(take_answered(&mut waiting).remove(0));
     drive(&mut instance, || waiting[0].is_answered());
     take_answered(&mut waiting);
-    let stats = come_to_rest(&mut instance);
+    let stats = run_until_idle(&mut instance);
     assert_eq!((stats.spawned, stats.failed), (6, 0));
 }
 
@@ -141,5 +141,5 @@ fn a_burst_beyond_the_spawn_budget_of_one_event_is_accepted_in_a_few_turns() {
     let turns = drive(&mut instance, || clients.iter().all(Client::is_answered));
     assert!((CLIENTS / 64..100).contains(&turns), "{turns} turns");
     assert_eq!(take_answered(&mut clients).len(), CLIENTS);
-    come_to_rest(&mut instance);
+    run_until_idle(&mut instance);
 }

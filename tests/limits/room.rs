@@ -108,7 +108,7 @@ impl Test {
     }
 
     /// All that were silent have been let in at some time; then each who asks is answered soon.
-    fn serves_the_honest(mut self, what: &str) {
+    fn check_honest_clients(mut self, what: &str) {
         let stats = self.instance.stats();
         for _ in 0..2_000 {
             if stats.read().spawned == 1 + SILENT as u64 {
@@ -154,16 +154,16 @@ fn is_answered(client: &mut TcpStream) -> bool {
 fn honest_clients_are_served_in_a_few_turns_despite_many_silent_ones() {
     let mut slots = Test::new(Config::new().machines_max(1 + ROOM), AcceptConfig::new());
     slots.connect_silent(SILENT);
-    slots.serves_the_honest("slots");
+    slots.check_honest_clients("slots");
 
     let mut places = Test::new(Config::new(), AcceptConfig::new().connections_max(ROOM));
     places.connect_silent(SILENT);
-    places.serves_the_honest("places of a listener");
+    places.check_honest_clients("places of a listener");
 
     let maximum = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: Some(512), maximum }).expect("a lower limit");
     let mut descriptors = Test::new(Config::new(), AcceptConfig::new());
     descriptors.connect_silent(SILENT);
     descriptors.leave_descriptors(ROOM);
-    descriptors.serves_the_honest("descriptors");
+    descriptors.check_honest_clients("descriptors");
 }

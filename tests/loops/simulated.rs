@@ -10,11 +10,11 @@ use rotor_core::{Config, Exit, Loop, LoopInstance, Response};
 use rotor_sim::net::{SimNet, SimTcpListener, SimTcpStream};
 use rotor_sim::{Host, Sim, SimBackend};
 
-use super::{End, OnLoop, Tested, local};
+use super::{End, OnLoop, TestMachine, local};
 
 pub(crate) struct Simulated;
 
-pub(crate) struct Running<M: Tested> {
+pub(crate) struct Running<M: TestMachine> {
     sim: Sim,
     host: Host<M>,
 }
@@ -23,12 +23,12 @@ impl OnLoop for Simulated {
     type Backend = SimBackend;
     type Net = SimNet;
     type End = SimTcpStream;
-    type Door = SimTcpListener;
-    type Running<M: Tested> = Running<M>;
+    type PeerListener = SimTcpListener;
+    type Running<M: TestMachine> = Running<M>;
 
     const TURNS_MAX: u32 = 1_000_000;
 
-    fn open<M: Tested>(config: &Config, context: M::Context) -> Running<M> {
+    fn open<M: TestMachine>(config: &Config, context: M::Context) -> Running<M> {
         let mut sim = Sim::new(1);
         let (config, mut context) = (config.clone(), Some(context));
         let host = sim.host("the host of the test", move |boot| {
@@ -38,19 +38,19 @@ impl OnLoop for Simulated {
         Running { host: host.expect("it starts"), sim }
     }
 
-    fn with<M: Tested, R>(
+    fn with<M: TestMachine, R>(
         running: &mut Running<M>,
         ask: impl FnOnce(&mut LoopInstance<M, SimBackend>) -> R,
     ) -> R {
         running.sim.with(running.host, ask).expect("it is up")
     }
 
-    fn turn<M: Tested>(running: &mut Running<M>) -> Option<Exit> {
+    fn turn<M: TestMachine>(running: &mut Running<M>) -> Option<Exit> {
         running.sim.run_for(Duration::from_micros(100)).expect("all properties hold");
         running.sim.exit(running.host)
     }
 
-    fn connect<M: Tested>(running: &mut Running<M>, to: SocketAddr) -> SimTcpStream {
+    fn connect<M: TestMachine>(running: &mut Running<M>, to: SocketAddr) -> SimTcpStream {
         let mut socket = None;
         Self::with(running, |instance| {
             let _done = instance.add_machine_with(|scope| {
@@ -61,7 +61,7 @@ impl OnLoop for Simulated {
         socket.expect("it only begins to connect")
     }
 
-    fn door<M: Tested>(running: &mut Running<M>) -> (SimTcpListener, SocketAddr) {
+    fn peer_listener<M: TestMachine>(running: &mut Running<M>) -> (SimTcpListener, SocketAddr) {
         let mut door = None;
         Self::with(running, |instance| {
             let _done = instance.add_machine_with(|scope| {
@@ -74,7 +74,7 @@ impl OnLoop for Simulated {
         (door, address)
     }
 
-    fn enter(door: &mut SimTcpListener) -> io::Result<SimTcpStream> {
+    fn accept_peer(door: &mut SimTcpListener) -> io::Result<SimTcpStream> {
         door.accept().map(|(end, _)| end)
     }
 

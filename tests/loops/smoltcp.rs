@@ -12,11 +12,11 @@ use rotor_smoltcp::{
     SmoltcpTcpStream, StackConfig,
 };
 
-use super::{End, OnLoop, Tested, local};
+use super::{End, OnLoop, TestMachine, local};
 
 pub(crate) struct OnSmoltcp;
 
-pub(crate) struct Running<M: Tested> {
+pub(crate) struct Running<M: TestMachine> {
     instance: LoopInstance<M, Smoltcp>,
     clock: ManualClock,
 }
@@ -25,12 +25,12 @@ impl OnLoop for OnSmoltcp {
     type Backend = Smoltcp;
     type Net = SmoltcpInet;
     type End = SmoltcpTcpStream;
-    type Door = SmoltcpTcpListener;
-    type Running<M: Tested> = Running<M>;
+    type PeerListener = SmoltcpTcpListener;
+    type Running<M: TestMachine> = Running<M>;
 
     const TURNS_MAX: u32 = 1_000_000;
 
-    fn open<M: Tested>(config: &Config, context: M::Context) -> Running<M> {
+    fn open<M: TestMachine>(config: &Config, context: M::Context) -> Running<M> {
         let clock = ManualClock::new();
         let cable = MemoryConfig::new().clock(&clock);
         let device = MemoryDevice::loopback(&cable).expect("descriptors are left");
@@ -43,14 +43,14 @@ impl OnLoop for OnSmoltcp {
         Running { instance: creator.instantiate(context), clock }
     }
 
-    fn with<M: Tested, R>(
+    fn with<M: TestMachine, R>(
         running: &mut Running<M>,
         ask: impl FnOnce(&mut LoopInstance<M, Smoltcp>) -> R,
     ) -> R {
         ask(&mut running.instance)
     }
 
-    fn turn<M: Tested>(running: &mut Running<M>) -> Option<Exit> {
+    fn turn<M: TestMachine>(running: &mut Running<M>) -> Option<Exit> {
         let exit = running.instance.turn(None).expect("the loop goes on");
         let end = running.clock.now() + Duration::from_micros(100);
         if !running.clock.step_until(end) {
@@ -60,7 +60,7 @@ impl OnLoop for OnSmoltcp {
         exit
     }
 
-    fn connect<M: Tested>(running: &mut Running<M>, to: SocketAddr) -> SmoltcpTcpStream {
+    fn connect<M: TestMachine>(running: &mut Running<M>, to: SocketAddr) -> SmoltcpTcpStream {
         let mut socket = None;
         let _done = running.instance.add_machine_with(|scope| {
             socket = SmoltcpTcpStream::connect(&to, scope).ok();
@@ -69,7 +69,7 @@ impl OnLoop for OnSmoltcp {
         socket.expect("it only begins to connect")
     }
 
-    fn door<M: Tested>(running: &mut Running<M>) -> (SmoltcpTcpListener, SocketAddr) {
+    fn peer_listener<M: TestMachine>(running: &mut Running<M>) -> (SmoltcpTcpListener, SocketAddr) {
         let mut door = None;
         let _done = running.instance.add_machine_with(|scope| {
             door = SmoltcpTcpListener::bind(&local(), &ListenOptions::new(), scope).ok();
@@ -80,7 +80,7 @@ impl OnLoop for OnSmoltcp {
         (door, address)
     }
 
-    fn enter(door: &mut SmoltcpTcpListener) -> io::Result<SmoltcpTcpStream> {
+    fn accept_peer(door: &mut SmoltcpTcpListener) -> io::Result<SmoltcpTcpStream> {
         door.accept().map(|(end, _)| end)
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use rotor_core::{Config, Loop, LoopInstance, OffloadPool};
 use rotor_uring::{Uring, UringConfig, UringInet, UringUnix};
 
-use super::{OnKernel, Tested, adopt};
+use super::{OnKernel, TestMachine, adopt};
 
 pub(crate) struct OnUring;
 
@@ -18,13 +18,13 @@ impl OnKernel for OnUring {
         Uring::open(&UringConfig::new()).err().map(|refused| refused.to_string())
     }
 
-    fn new_loop<M: Tested>(config: &Config) -> io::Result<Loop<M, Uring>> {
+    fn new_loop<M: TestMachine>(config: &Config) -> io::Result<Loop<M, Uring>> {
         let config_of_ring = UringConfig::new().offload_pool(OffloadPool::default());
         let uring = Uring::open(&config_of_ring).map_err(io::Error::other)?;
         Loop::with_backend(uring, config)
     }
 
-    fn instantiate<M: Tested>(
+    fn instantiate<M: TestMachine>(
         creator: Loop<M, Uring>,
         context: M::Context,
     ) -> LoopInstance<M, Uring> {

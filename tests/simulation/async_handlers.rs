@@ -60,7 +60,8 @@ fn slow_echo(request: Request, scope: &mut Scope<'_, ()>) -> Answering {
 
 fn script(number: u32) -> Script {
     // A job may find no room among faults, and a head may come late.
-    let mut script = stage::tireless().may_refuse(b"HTTP/1.1 503").may_refuse(b"HTTP/1.1 408");
+    let mut script =
+        stage::persistent_script().may_refuse(b"HTTP/1.1 503").may_refuse(b"HTTP/1.1 408");
     for request in 0..3 {
         let body = format!("c{number}r{request}");
         let nap = number * 400 + request * 70;
@@ -73,7 +74,7 @@ fn script(number: u32) -> Script {
             .expect(b"HTTP/1.1 200 OK\r\n")
             .receive_until(b"\r\n\r\n")
             .expect(turned.as_bytes())
-            .pause(stage::a_while(number, request));
+            .pause(stage::think_time(number, request));
     }
     script.shutdown().expect_end()
 }

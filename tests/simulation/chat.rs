@@ -32,7 +32,7 @@ const END: &[u8] = b"that is all\n";
 
 /// Says its lines, then stays to the end.
 fn talker(number: u32) -> Script {
-    let mut script = stage::tireless().receive_until(b"* you are ");
+    let mut script = stage::persistent_script().receive_until(b"* you are ");
     for line in 0..LINES {
         let pause = Duration::from_millis(u64::from(number * 41 + line * 97) % 300);
         script = script.send(format!("{number}.{line}\n").as_bytes()).pause(pause);
@@ -48,7 +48,7 @@ fn crier() -> Script {
 }
 
 /// What is wrong with what somebody has heard.
-fn look_at(heard: &[u8]) -> Result<(), BoxError> {
+fn check_transcript(heard: &[u8]) -> Result<(), BoxError> {
     let heard = std::str::from_utf8(heard)?;
     // By the number of a connection: who it was, and the last line that was heard of it.
     let mut speakers: BTreeMap<&str, (&str, u32)> = BTreeMap::new();
@@ -82,10 +82,10 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     sim.run_for(stage::FAULTY)?;
     stage::heal(sim, server)?;
     clients.add(sim, crier());
-    clients.come_right(sim)?;
+    clients.assert_all_complete(sim)?;
     for transcript in transcripts {
         // Its own number is where it began to look.
-        look_at(&transcript.read().received)?;
+        check_transcript(&transcript.read().received)?;
     }
     let is_left =
         |sim: &mut Sim| sim.with(server, |instance| instance.context().room.len()) == Some(0);
@@ -100,7 +100,10 @@ fn each_present_client_receives_each_line_once_and_in_order() {
 
 #[test]
 fn a_missing_misordered_or_torn_line_is_detected() {
-    assert!(look_at(b"* you are 2\n* 1 left\n3: 7.4\n3: 7.5\n4: 8.0\n4: that is all\n").is_ok());
+    assert!(
+        check_transcript(b"* you are 2\n* 1 left\n3: 7.4\n3: 7.5\n4: 8.0\n4: that is all\n")
+            .is_ok()
+    );
     for wrong in [
         "3: 7.4\n3: 7.6\n",
         "3: 7.4\n3: 7.4\n",
@@ -109,6 +112,6 @@ fn a_missing_misordered_or_torn_line_is_detected() {
         "3: 7\n",
         "* who\n",
     ] {
-        assert!(look_at(wrong.as_bytes()).is_err(), "{wrong}");
+        assert!(check_transcript(wrong.as_bytes()).is_err(), "{wrong}");
     }
 }

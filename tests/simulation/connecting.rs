@@ -86,7 +86,7 @@ rotor_compose! {
 
 /// A host of callers that finds these addresses under one name. Nothing there crashes or panics,
 /// and there is room.
-fn calling(sim: &mut Sim, addresses: &[String]) -> Result<Host<Machines>, BoxError> {
+fn caller_host(sim: &mut Sim, addresses: &[String]) -> Result<Host<Machines>, BoxError> {
     let faults = sim.faults();
     sim.set_faults(faults.clone().set(Fault::SmallSlab, 0.0));
     let hosts: String = addresses.iter().map(|address| format!("{address} {NAME}\n")).collect();
@@ -150,17 +150,17 @@ fn outcomes(sim: &mut Sim, callers: Host<Machines>) -> (u32, Vec<String>) {
 
 /// Attempts are 250 ms apart and take up to more than a second, so that some are under way when
 /// others fail.
-fn long_ways() -> Network {
+fn slow_network() -> Network {
     Network::new().latency(Duration::from_millis(10)..Duration::from_millis(600))
 }
 
 #[test]
 fn a_caller_with_one_working_address_connects_whatever_the_others_do() {
     Check::new().seeds(40).calm().run(|sim| {
-        sim.set_network(long_ways());
+        sim.set_network(slow_network());
         let server = lines::serve(sim, "server")?;
         let addresses = addresses(sim, server)?;
-        let callers = calling(sim, &addresses)?;
+        let callers = caller_host(sim, &addresses)?;
         for _ in 0..10 {
             assert!(call_by_name(sim, callers));
             sim.run_for(Duration::from_millis(300))?;
@@ -176,12 +176,12 @@ fn each_failed_attempt_has_a_cause_and_none_follows_the_healing() {
     Check::new().seeds(stage::SEEDS).must_strike([Fault::SpuriousEdge, Fault::ConnectRefused]).run(
         |sim| {
             if sim.random_u64().is_multiple_of(2) {
-                sim.set_network(long_ways());
+                sim.set_network(slow_network());
             }
             let server = lines::serve(sim, "server")?;
             let at = SocketAddr::new(sim.address(server), PORT);
             let addresses = addresses(sim, server)?;
-            let callers = calling(sim, &addresses)?;
+            let callers = caller_host(sim, &addresses)?;
             for _ in 0..40 {
                 call_by_name(sim, callers);
                 call_by_address(sim, callers, at);
@@ -214,7 +214,7 @@ fn each_failed_attempt_has_a_cause_and_none_follows_the_healing() {
 fn the_trace_gives_the_reason_of_each_failed_connect_also_by_name() {
     Check::new().seeds(1).calm().run(|sim| {
         sim.keep_trace();
-        let callers = calling(sim, &[NOWHERE.to_owned()])?;
+        let callers = caller_host(sim, &[NOWHERE.to_owned()])?;
         let nowhere = SocketAddr::new(NOWHERE.parse()?, PORT);
         assert!(call_by_name(sim, callers) && call_by_address(sim, callers, nowhere));
         sim.run_for(Duration::from_secs(200))?;

@@ -23,13 +23,13 @@ impl CountsEchoes for Total {
 /// A server that sends back before it reads on, and a client that sends before it reads, must not
 /// wait for each other: no more is sent at once than the smallest window of a swarm holds.
 fn script(number: u32) -> Script {
-    let mut script = stage::tireless();
+    let mut script = stage::persistent_script();
     for request in 0..10 {
         let text = format!("{number}:{request}").repeat(1 + (number + request) as usize % 10);
         script = script
             .send(text.as_bytes())
             .expect(text.as_bytes())
-            .pause(stage::a_while(number, request));
+            .pause(stage::think_time(number, request));
     }
     script.send(b"last").shutdown().expect(b"last").expect_end()
 }

@@ -70,10 +70,10 @@ fn script(number: u32, request: u32) -> Script {
     let head = format!(
         "GET /fetch?url=http://pages:{PORT}/{tag} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
     );
-    stage::tireless()
+    stage::persistent_script()
         .may_refuse(b"HTTP/1.1 408")
         .may_refuse(b"HTTP/1.1 5")
-        .pause(stage::a_while(number, request) * 2)
+        .pause(stage::think_time(number, request) * 2)
         .send(head.as_bytes())
         .expect(b"HTTP/1.1 200 OK\r\n")
         .receive_until(b"\r\n\r\n")
@@ -155,7 +155,7 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     sim.run_for(FAULTY)?;
     stage::heal(sim, pages)?;
     stage::heal(sim, application)?;
-    clients.come_right(sim)?;
+    clients.assert_all_complete(sim)?;
     end(sim, application)
 }
 
@@ -175,7 +175,7 @@ fn every_page_is_fetched_and_counted_once_in_a_calm_network() {
             clients.add(sim, script(number, 1));
         }
         sim.run_for(Duration::from_secs(60))?;
-        clients.come_right(sim)?;
+        clients.assert_all_complete(sim)?;
         let own = own(sim, application).ok_or("it is up")?;
         assert_eq!((own.requests, own.fetched, own.failed), (CLIENTS.into(), CLIENTS.into(), 0));
         assert_eq!((own.datagrams, own.samples), (DATAGRAMS.into(), (2 * DATAGRAMS).into()));
@@ -203,7 +203,7 @@ fn a_request_waits_for_a_connection_slot_until_its_deadline() {
         assert_eq!(own(sim, application).ok_or("it is up")?.failed, 0, "it waits");
         sim.run_for(Duration::from_secs(2))?;
         assert_eq!(own(sim, application).ok_or("it is up")?.failed, 1);
-        clients.come_right(sim)?;
+        clients.assert_all_complete(sim)?;
         end(sim, application)
     });
 }

@@ -58,7 +58,7 @@ fn every_request_is_answered_once_the_network_heals() {
         })?;
         let mut clients = Clients::<SimTcpStream>::of(sim, server)?;
         for number in 0..8 {
-            clients.add(sim, ask(stage::tireless(), stage::a_while(number, 1)));
+            clients.add(sim, ask(stage::persistent_script(), stage::think_time(number, 1)));
         }
         stage::play(sim, server, &clients)
     });

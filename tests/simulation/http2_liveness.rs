@@ -36,7 +36,7 @@ const LENGTH: usize = 400_000;
 const WINDOW: u32 = 1 << 20;
 
 /// What has come of the upload, and when.
-type Came = Arc<Mutex<Option<(Time, String)>>>;
+type UploadResult = Arc<Mutex<Option<(Time, String)>>>;
 
 /// Takes a body, and says how long it was.
 struct Counts(usize);
@@ -76,7 +76,7 @@ impl Server for Counts {
 
 struct World {
     pool: Pool<Fetch<World>>,
-    came: Came,
+    came: UploadResult,
 }
 
 /// Uploads once.
@@ -145,7 +145,7 @@ fn upload(
         Ok(creator.instantiate(()))
     })?;
     let address = SocketAddr::new(sim.address(server), PORT);
-    let came = Came::default();
+    let came = UploadResult::default();
     let shared = came.clone();
     let clients = sim.host("client", move |boot| {
         let mut creator: Loop<Machines, _> = boot.new_loop()?;
@@ -175,14 +175,14 @@ fn upload(
     Ok(came.map(|(at, came)| (at - begun, came)))
 }
 
-fn narrow() -> Network {
+fn narrow_network() -> Network {
     Network::new().bandwidth(BANDWIDTH).window(16 << 10)
 }
 
 #[test]
 fn a_server_behind_a_narrow_path_stays_alive_during_an_upload() -> Result<(), BoxError> {
     let takes = Duration::from_secs(LENGTH as u64 / BANDWIDTH);
-    let came = upload(narrow(), None, takes * 2)?;
+    let came = upload(narrow_network(), None, takes * 2)?;
     let (time, answer) = came.ok_or("nothing has come of it")?;
     assert_eq!(answer, LENGTH.to_string());
     assert!(time >= takes, "the path is narrow: {time:?}");
@@ -192,7 +192,7 @@ fn a_server_behind_a_narrow_path_stays_alive_during_an_upload() -> Result<(), Bo
 #[test]
 fn a_dead_server_is_detected_even_during_an_upload() -> Result<(), BoxError> {
     let gone = Duration::from_secs(40);
-    let came = upload(narrow(), Some(gone), Duration::from_secs(100))?;
+    let came = upload(narrow_network(), Some(gone), Duration::from_secs(100))?;
     let (time, error) = came.ok_or("nothing has come of it")?;
     // `response_grace` is over before the times for a PING are.
     assert!(error.contains("Lost(FlushTimeout)"), "{error}");

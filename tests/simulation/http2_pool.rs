@@ -17,7 +17,7 @@ use rotor::{BoxError, Compose2};
 use rotor_sim::net::SimTcpStream;
 use rotor_sim::{Check, Host, Sim};
 
-use crate::http_pool::{self, Asks, Demands, Machines, Serves};
+use crate::http_pool::{self, AskSocket, Machines, ScenarioConfig, Serves};
 use crate::stage::{self, PORT};
 use crate::tls::identity;
 
@@ -74,13 +74,13 @@ fn check(client: &client::Counters, server: &server::Counters) -> Result<(), Box
 
 /// Where nothing is on its way, what one side may send is what the other lets in, on connections
 /// and on streams, of which some are open: their bodies are held.
-fn ledgers_agree<S: Asks, L: Listener>(
+fn ledgers_agree<S: AskSocket, L: Listener>(
     sim: &mut Sim,
     clients: Host<Machines<S>>,
     server: Host<HttpAccept<Serves, L>>,
     target: S::Target,
 ) -> Result<(), BoxError> {
-    http_pool::hold(sim, clients, target, HELD);
+    http_pool::ask_held(sim, clients, target, HELD);
     // A network may pass 64 octets in a fifth of a second; what is on it then has arrived.
     sim.run_for(SLOW.mul_f32(0.9))?;
     let asked = sim.machines(clients, |_, machine| match machine {
@@ -107,7 +107,7 @@ fn plain(sim: &mut Sim) -> Result<(), BoxError> {
     let counters = (client.counters(), served);
     let server = http_pool::serving_with(sim, &ledger, config, |listener| listener)?;
     let address = SocketAddr::new(sim.address(server), PORT);
-    let demands = Demands::new(client);
+    let demands = ScenarioConfig::new(client);
     let heal = |sim: &mut Sim| stage::heal(sim, server);
     let look = |sim: &mut Sim, clients| ledgers_agree(sim, clients, server, address);
     let both = [address, address];
@@ -128,7 +128,7 @@ fn over_tls(sim: &mut Sim) -> Result<(), BoxError> {
     let server = http_pool::serving_with(sim, &ledger, config, over)?;
     let address = SocketAddr::new(sim.address(server), PORT);
     let target = tls_client.to(address, "server")?;
-    let demands = Demands::new(client);
+    let demands = ScenarioConfig::new(client);
     let heal = |sim: &mut Sim| stage::heal(sim, server);
     let look = |sim: &mut Sim, clients| ledgers_agree(sim, clients, server, target.clone());
     let both = [target.clone(), target.clone()];

@@ -117,15 +117,15 @@ pub(crate) struct World<S: StreamSocket> {
 }
 
 /// Asks again and again, of all kinds, and takes what becomes of it.
-pub(crate) struct Asker<S: Asks> {
+pub(crate) struct Asker<S: AskSocket> {
     server: S::Target,
     prefix: &'static str,
     left: u32,
     number: u32,
-    open: Vec<Asked<S>>,
+    open: Vec<PendingRequest<S>>,
 }
 
-struct Asked<S: Asks> {
+struct PendingRequest<S: AskSocket> {
     tag: String,
     expected: Vec<u8>,
     deadline: Time,
@@ -133,7 +133,7 @@ struct Asked<S: Asks> {
     busy: Busy,
 }
 
-impl<S: Asks> Asker<S> {
+impl<S: AskSocket> Asker<S> {
     fn ask(&mut self, scope: &mut Scope<'_, World<S>>) {
         self.left -= 1;
         self.number += 1;
@@ -157,14 +157,16 @@ impl<S: Asks> Asker<S> {
         let future = asked.expect("few are asked at a time");
         lock(&scope.log).asked += 1;
         let expected = format!("{tag} {body}").into_bytes();
-        self.open.push(Asked { tag, expected, deadline, future, busy: Busy::new(scope) });
+        self.open.push(PendingRequest { tag, expected, deadline, future, busy: Busy::new(scope) });
     }
 
     fn collect(mut self, scope: &mut Scope<'_, World<S>>) -> Response<Self, Infallible> {
-        for Asked { tag, expected, deadline, future, busy } in std::mem::take(&mut self.open) {
+        for PendingRequest { tag, expected, deadline, future, busy } in
+            std::mem::take(&mut self.open)
+        {
             let outcome = match future.take() {
                 Outcome::Pending(future) => {
-                    self.open.push(Asked { tag, expected, deadline, future, busy });
+                    self.open.push(PendingRequest { tag, expected, deadline, future, busy });
                     continue;
                 }
                 Outcome::Value(outcome) => outcome,
@@ -209,7 +211,7 @@ impl<S: Asks> Asker<S> {
     }
 }
 
-impl<S: Asks> Machine for Asker<S> {
+impl<S: AskSocket> Machine for Asker<S> {
     type Context = World<S>;
     type Seed = Infallible;
 
@@ -232,18 +234,18 @@ impl<S: Asks> Machine for Asker<S> {
 }
 
 /// The sockets over which is asked.
-pub(crate) trait Asks: StreamSocket<Target: Clone + Ord + Debug + Send> {}
+pub(crate) trait AskSocket: StreamSocket<Target: Clone + Ord + Debug + Send> {}
 
-impl<S: StreamSocket<Target: Clone + Ord + Debug + Send>> Asks for S {}
+impl<S: StreamSocket<Target: Clone + Ord + Debug + Send>> AskSocket for S {}
 
 pub(crate) type Machines<S> = Compose2<PoolMachine<Fetch<World<S>>, ByAddress<S>>, Asker<S>>;
 
 /// A host that asks. It is no part of what is tested: nothing there crashes or panics, and there is
 /// room.
-fn asking<S: Asks>(
+fn client_host<S: AskSocket>(
     sim: &mut Sim,
     log: &Arc<Mutex<Log>>,
-    demands: &Demands,
+    demands: &ScenarioConfig,
 ) -> Result<Host<Machines<S>>, BoxError> {
     let (connections, client, ground) =
         (demands.connections, demands.client.clone(), demands.ground);
@@ -263,7 +265,7 @@ fn asking<S: Asks>(
     Ok(host)
 }
 
-fn add_asker<S: Asks>(
+fn add_asker<S: AskSocket>(
     sim: &mut Sim,
     host: Host<Machines<S>>,
     server: S::Target,
@@ -338,7 +340,7 @@ fn serving_of<G: Ground, L: Listener>(
 
 /// What differs between scenarios. In each, every request has one outcome, its own and in time, and
 /// all are answered that are asked when all is well.
-pub(crate) struct Demands {
+pub(crate) struct ScenarioConfig {
     /// How many times more than once a request is served whose method allows it.
     pub(crate) repeats_max: u32,
     /// Connections over which is asked.
@@ -349,11 +351,11 @@ pub(crate) struct Demands {
     pub(crate) ground: fn(&Boot) -> io::Result<SimBackend>,
 }
 
-impl Demands {
+impl ScenarioConfig {
     /// Over three connections on the simulation's own sockets, with nobody
     /// between who repeats more.
-    pub(crate) fn new(client: ClientConfig) -> Demands {
-        Demands { repeats_max: 1, connections: 3, client, ground: Bytes::backend }
+    pub(crate) fn new(client: ClientConfig) -> ScenarioConfig {
+        ScenarioConfig { repeats_max: 1, connections: 3, client, ground: Bytes::backend }
     }
 }
 
@@ -365,19 +367,24 @@ pub(crate) fn client() -> ClientConfig {
 
 /// Looks at both sides when all was answered and all is well; it may
 /// [hold](hold) some requests first.
-pub(crate) type Look<'a, S> = &'a dyn Fn(&mut Sim, Host<Machines<S>>) -> Result<(), BoxError>;
+pub(crate) type FinalCheck<'a, S> = &'a dyn Fn(&mut Sim, Host<Machines<S>>) -> Result<(), BoxError>;
 
 /// Asks for what is held.
-pub(crate) fn hold<S: Asks>(sim: &mut Sim, host: Host<Machines<S>>, server: S::Target, count: u32) {
+pub(crate) fn ask_held<S: AskSocket>(
+    sim: &mut Sim,
+    host: Host<Machines<S>>,
+    server: S::Target,
+    count: u32,
+) {
     add_asker(sim, host, server, HELD, count);
 }
 
 /// Asks at an address while things go wrong, and again when all is well.
-pub(crate) fn ask<S: Asks>(
+pub(crate) fn ask<S: AskSocket>(
     sim: &mut Sim,
     address: S::Target,
     ledger: &Ledger,
-    demands: &Demands,
+    demands: &ScenarioConfig,
     heal: impl FnOnce(&mut Sim) -> Result<(), BoxError>,
 ) -> Result<(), BoxError> {
     ask_both::<S>(sim, [address.clone(), address], ledger, demands, heal, &|_, _| Ok(()))
@@ -385,16 +392,16 @@ pub(crate) fn ask<S: Asks>(
 
 /// Asks at two addresses over one pool: for what is tagged `a` and `c` at the first, for `b` at the
 /// second.
-pub(crate) fn ask_both<S: Asks>(
+pub(crate) fn ask_both<S: AskSocket>(
     sim: &mut Sim,
     [first, second]: [S::Target; 2],
     ledger: &Ledger,
-    demands: &Demands,
+    demands: &ScenarioConfig,
     heal: impl FnOnce(&mut Sim) -> Result<(), BoxError>,
-    look: Look<'_, S>,
+    look: FinalCheck<'_, S>,
 ) -> Result<(), BoxError> {
     let log = Arc::new(Mutex::new(Log::default()));
-    let clients = asking::<S>(sim, &log, demands)?;
+    let clients = client_host::<S>(sim, &log, demands)?;
     add_asker(sim, clients, first.clone(), "a", 40);
     add_asker(sim, clients, second, "b", 40);
     sim.run_for(FAULTY)?;
@@ -441,7 +448,7 @@ pub(crate) fn scenario<G: Ground>(sim: &mut Sim) -> Result<(), BoxError> {
     let ledger = Ledger::default();
     let server = serving_on::<G>(sim, &ledger)?;
     let address = SocketAddr::new(sim.address(server), PORT);
-    let demands = Demands { ground: G::backend, ..Demands::new(client()) };
+    let demands = ScenarioConfig { ground: G::backend, ..ScenarioConfig::new(client()) };
     ask::<StreamOf<G>>(sim, address, &ledger, &demands, |sim| stage::heal(sim, server))
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Lines;
 
 /// The lines of one client are its own: nobody else's may come back.
 pub(crate) fn script(number: u32) -> Script {
-    script_with(number, |request| stage::a_while(number, request))
+    script_with(number, |request| stage::think_time(number, request))
 }
 
 /// The same with other pauses.
@@ -42,7 +42,7 @@ pub(crate) fn script_with(number: u32, pause: impl Fn(u32) -> Duration) -> Scrip
         );
         (line + "\n").into_bytes()
     };
-    let mut script = stage::tireless();
+    let mut script = stage::persistent_script();
     for request in 0..4 {
         script = script.send(&line(request)).expect(&line(request)).pause(pause(request));
     }
@@ -182,7 +182,7 @@ fn buffers_fill_and_stay_within_their_limits() {
         for number in 0..8 {
             clients.add(sim, script(number));
         }
-        clients.come_right(sim)?;
+        clients.assert_all_complete(sim)?;
         assert!(
             input.get() > 0 && output.get() > OUTPUT_HIGH,
             "{} and {}",

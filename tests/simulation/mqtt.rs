@@ -65,7 +65,7 @@ fn script(number: u8, attempts: u32) -> Script {
     let script = script.send(b"\x82\x06\0\x01\0\x01#\0").expect(b"\x90\x03\0\x01\0");
     let script = (1..=8).fold(script, |script, id: u8| {
         script
-            .pause(stage::a_while(number.into(), id.into()))
+            .pause(stage::think_time(number.into(), id.into()))
             .send(&[0x32, 5, 0, 1, b't', 0, id])
             .receive_until(&[0x40, 2, 0, id])
     });
@@ -84,7 +84,7 @@ fn a_panic_ends_a_connection_and_never_the_listener() {
             clients.add(sim, script(number, 10_000));
         }
         sim.run_for(stage::FAULTY)?;
-        clients.come_right(sim)?;
+        clients.assert_all_complete(sim)?;
         let is_left = |sim: &mut Sim| {
             sim.with(server, |instance| instance.context().0.len()) == Some((0, 0, 0))
         };

@@ -10,7 +10,7 @@ use rotor::proxy_protocol::{
 use rotor_sim::net::SimTcpStream;
 use rotor_sim::{Check, Sim};
 
-use crate::http_pool::{self, Demands, Ledger};
+use crate::http_pool::{self, Ledger, ScenarioConfig};
 use crate::stage::{self, PORT};
 
 fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
@@ -24,7 +24,7 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     let header = ProxyHeader::proxied(Version::V2, source, destination);
     let first = ProxyTarget::new(address, header.with_checksum()?);
     let second = ProxyTarget::new(address, ProxyHeader::proxied(Version::V1, source, destination));
-    let demands = Demands::new(http_pool::client());
+    let demands = ScenarioConfig::new(http_pool::client());
     let heal = |sim: &mut Sim| stage::heal(sim, server);
     http_pool::ask_both::<ProxyStream<SimTcpStream>>(
         sim,

@@ -31,7 +31,7 @@ fn play(sim: &mut Sim, clients: u32, script: fn(u32) -> Script) -> Result<(), Bo
     sim.run_for(stage::FAULTY)?;
     stage::heal(sim, server)?;
     stage::heal(sim, proxy)?;
-    at_the_proxy.come_right(sim)?;
+    at_the_proxy.assert_all_complete(sim)?;
     stage::drain(sim, proxy)?;
     stage::drain(sim, server)
 }

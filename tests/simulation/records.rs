@@ -21,9 +21,9 @@ use record::Record;
 
 /// Wraps what another listener accepts; the server's side changes its key after so many records,
 /// over and over.
-pub(crate) struct Records<L, const RECORDS: usize>(L);
+pub(crate) struct RekeyingListener<L, const RECORDS: usize>(L);
 
-impl<L: Source, const RECORDS: usize> Source for Records<L, RECORDS> {
+impl<L: Source, const RECORDS: usize> Source for RekeyingListener<L, RECORDS> {
     fn register(
         &mut self,
         backend: &dyn BackendHandle,
@@ -38,7 +38,7 @@ impl<L: Source, const RECORDS: usize> Source for Records<L, RECORDS> {
     }
 }
 
-impl<L: Listener, const RECORDS: usize> Listener for Records<L, RECORDS> {
+impl<L: Listener, const RECORDS: usize> Listener for RekeyingListener<L, RECORDS> {
     type Address = L::Address;
     type Socket = Record<L::Socket>;
 
@@ -47,7 +47,7 @@ impl<L: Listener, const RECORDS: usize> Listener for Records<L, RECORDS> {
         options: &ListenOptions,
         scope: &Scope<'_, C>,
     ) -> io::Result<Self> {
-        L::bind(address, options, scope).map(Records)
+        L::bind(address, options, scope).map(RekeyingListener)
     }
 
     fn accept(&mut self) -> io::Result<(Self::Socket, Option<SocketAddr>)> {
@@ -66,7 +66,7 @@ impl<L: Listener, const RECORDS: usize> Listener for Records<L, RECORDS> {
 }
 
 type Server<const RECORDS: usize> =
-    Accept<Stream<Lines, Record<SimTcpStream>>, Records<SimTcpListener, RECORDS>>;
+    Accept<Stream<Lines, Record<SimTcpStream>>, RekeyingListener<SimTcpListener, RECORDS>>;
 
 fn scenario<const RECORDS: usize>(sim: &mut Sim, numbers: &[u32]) -> Result<(), BoxError> {
     let server = stage::serve::<Server<RECORDS>>(sim, "server", |address, scope| {

@@ -104,16 +104,17 @@ impl Exchange {
 /// input.
 fn script(number: u32) -> Script {
     let tagged = |request: u32, kind: u32| exchange(&format!("c{number}r{request}"), kind % 6);
-    let mut script = stage::tireless().may_refuse(b"HTTP/1.1 408");
+    let mut script = stage::persistent_script().may_refuse(b"HTTP/1.1 408");
     for request in 0..2 {
         let exchange = tagged(request, number + request);
-        script = exchange.is_answered(exchange.ask(script)).pause(stage::a_while(number, request));
+        script =
+            exchange.is_answered(exchange.ask(script)).pause(stage::think_time(number, request));
     }
     let at_once: Vec<Exchange> =
         (2..6).map(|request| tagged(request, (number + request) % 4)).collect();
     script = at_once.iter().fold(script, |script, exchange| exchange.ask(script));
     script = at_once.iter().fold(script, |script, exchange| exchange.is_answered(script));
-    script = script.pause(stage::a_while(number, 6));
+    script = script.pause(stage::think_time(number, 6));
     let last = tagged(6, number + 2);
     last.is_answered(last.ask(script).shutdown()).expect_end()
 }

@@ -61,7 +61,7 @@ struct World {
     log: Rc<RefCell<Log>>,
 }
 
-struct Asked {
+struct PendingLookup {
     number: u8,
     deadline: Time,
     future: Future<LookupResult>,
@@ -71,7 +71,7 @@ struct Asked {
 /// Asks for one name after the other, and gives some up.
 struct Asker {
     left: u32,
-    open: Vec<Asked>,
+    open: Vec<PendingLookup>,
 }
 
 impl Asker {
@@ -83,7 +83,7 @@ impl Asker {
         let future = asked.expect("few are asked at a time");
         scope.log.borrow_mut().asked += 1;
         let deadline = scope.now() + LOOKUP_TIMEOUT;
-        self.open.push(Asked { number, deadline, future, busy: Busy::new(scope) });
+        self.open.push(PendingLookup { number, deadline, future, busy: Busy::new(scope) });
         if scope.random_u64().is_multiple_of(8) {
             let given_up = scope.random_u64() as usize % self.open.len();
             self.open.swap_remove(given_up);
@@ -93,10 +93,10 @@ impl Asker {
 
     fn collect(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
         let mut log = scope.log.borrow_mut();
-        for Asked { number, deadline, future, busy } in std::mem::take(&mut self.open) {
+        for PendingLookup { number, deadline, future, busy } in std::mem::take(&mut self.open) {
             match future.take() {
                 Outcome::Pending(future) => {
-                    self.open.push(Asked { number, deadline, future, busy });
+                    self.open.push(PendingLookup { number, deadline, future, busy });
                     continue;
                 }
                 Outcome::Value(reply) if is_own(number, &reply) => log.answered += 1,
@@ -183,7 +183,7 @@ impl Machine for Asker {
 type Machines<N> = Compose2<Resolver<N, World>, Asker>;
 
 /// A host that asks: nothing there crashes, and there is room.
-fn asking<G: Ground>(
+fn client_host<G: Ground>(
     sim: &mut Sim,
     servers: Vec<SocketAddr>,
     log: &Rc<RefCell<Log>>,
@@ -234,7 +234,7 @@ pub(crate) fn scenario<G: Ground>(sim: &mut Sim) -> Result<(), BoxError> {
     let (first, second) = (first?, second?);
     let addresses = [first, second].map(|host| SocketAddr::new(sim.address(host), 53)).to_vec();
     let log = Rc::<RefCell<Log>>::default();
-    let clients = asking::<G>(sim, addresses, &log)?;
+    let clients = client_host::<G>(sim, addresses, &log)?;
     add_asker(sim, clients, 40);
     add_asker(sim, clients, 40);
     sim.run_for(FAULTY)?;

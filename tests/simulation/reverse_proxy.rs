@@ -33,9 +33,9 @@ use self::back::Back;
 use self::machine::{Front, Upstream};
 use self::warnings::Warnings;
 use crate::ground::Bytes;
-use crate::http_pool::{self, Demands, Ledger};
+use crate::http_pool::{self, Ledger, ScenarioConfig};
 use crate::stage::{self, Clients, PORT};
-use crate::websocket::{self, Way};
+use crate::websocket::{self, HttpVersions};
 
 /// A request that may be repeated is repeated once by each of two pools, on a connection that had
 /// been used before.
@@ -89,10 +89,10 @@ fn passing_on_by(
     Ok(sim.host("proxy", move |boot| {
         let mut creator: Loop<Machines, _> = boot.new_loop()?;
         let pool = creator.add_part(Machines::Pool, |scope| {
-            Ok(PoolMachine::new(config.clone(), websocket::of_client(http2), scope))
+            Ok(PoolMachine::new(config.clone(), websocket::client_config(http2), scope))
         })?;
         let address = SocketAddr::new(boot.address(), PORT);
-        let seed = HttpSeed::<Front<Gateway>>::new(upstream, websocket::of_server());
+        let seed = HttpSeed::<Front<Gateway>>::new(upstream, websocket::server_config());
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
@@ -120,8 +120,11 @@ fn each_proxied_request_has_one_outcome_of_its_own_and_no_post_runs_twice() {
         let config = PoolConfig::new().connections_per_origin_max(4).waiting_per_origin_max(100);
         let proxy = passing_on(sim, upstream, clients, config)?;
         let address = SocketAddr::new(sim.address(proxy), PORT);
-        let demands =
-            Demands { repeats_max: REPEATS_MAX, connections, ..Demands::new(http_pool::client()) };
+        let demands = ScenarioConfig {
+            repeats_max: REPEATS_MAX,
+            connections,
+            ..ScenarioConfig::new(http_pool::client())
+        };
         http_pool::ask::<SimTcpStream>(sim, address, &ledger, &demands, |sim| {
             stage::heal(sim, server)?;
             stage::heal(sim, proxy)
@@ -139,7 +142,7 @@ fn tunnels(client_has_http2: bool, upstream_has_http2: bool) {
         let config = PoolConfig::new().connections_per_origin_max(4).waiting_per_origin_max(100);
         let proxy = passing_on_by(sim, upstream, clients, config, upstream_has_http2)?;
         let address = SocketAddr::new(sim.address(proxy), PORT);
-        let way = Way { asks_by_http2: client_has_http2, has_http2 };
+        let way = HttpVersions { asks_by_http2: client_has_http2, has_http2 };
         websocket::converse_with::<Bytes>(sim, address, way, |sim| {
             stage::heal(sim, server)?;
             stage::heal(sim, proxy)

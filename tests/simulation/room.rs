@@ -50,7 +50,7 @@ fn silent() -> Script {
 /// Requests with short pauses between them.
 fn honest(number: u32) -> Script {
     let pause = Duration::from_millis(u64::from(number * 631) % 1_000);
-    hello::ask(stage::tireless(), pause)
+    hello::ask(stage::persistent_script(), pause)
 }
 
 /// Returns how many attempts the honest clients took.
@@ -65,7 +65,7 @@ fn scenario(sim: &mut Sim) -> Result<u32, BoxError> {
     let transcripts: Vec<_> = (0..HONEST).map(|number| clients.add(sim, honest(number))).collect();
     sim.run_for(stage::FAULTY)?;
     stage::heal(sim, server)?;
-    clients.come_right(sim)?;
+    clients.assert_all_complete(sim)?;
     let attempts = transcripts.iter().map(|transcript| transcript.read().attempts).sum();
     stage::drain(sim, server)?;
     Ok(attempts)

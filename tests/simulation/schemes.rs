@@ -14,7 +14,7 @@ use rotor::{BoxError, Loop, Response};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
 use rotor_sim::{Check, Host, Sim};
 
-use crate::http_pool::{self, Demands, Ledger, Serves, limits};
+use crate::http_pool::{self, Ledger, ScenarioConfig, Serves, limits};
 use crate::stage::{self, PORT};
 use crate::tls::identity;
 
@@ -62,7 +62,7 @@ fn scenario(sim: &mut Sim, resumed: &AtomicU64) -> Result<(), BoxError> {
     let server = serving(sim, &tls, &secure, &clear)?;
     let at = |port| SocketAddr::new(sim.address(server), port);
     let servers = [Either::A(client.to(at(PORT), "server")?), Either::B(at(CLEAR_PORT))];
-    let demands = Demands::new(http_pool::client());
+    let demands = ScenarioConfig::new(http_pool::client());
     let heal = |sim: &mut Sim| stage::heal(sim, server);
     http_pool::ask_both::<MaybeTls<SimTcpStream>>(
         sim,

@@ -23,9 +23,9 @@ const HELLO: &str = "HELLO to everybody here";
 const UNLUCKY_PORT: u16 = 6_666;
 
 /// A socket with which bugs are planted.
-struct Planted(SimUdpSocket);
+struct BuggySocket(SimUdpSocket);
 
-impl Source for Planted {
+impl Source for BuggySocket {
     fn register(
         &mut self,
         backend: &dyn BackendHandle,
@@ -40,11 +40,11 @@ impl Source for Planted {
     }
 }
 
-impl DatagramSocket for Planted {
+impl DatagramSocket for BuggySocket {
     type Address = SocketAddr;
 
-    fn bind<C>(address: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<Planted> {
-        SimUdpSocket::bind(address, scope).map(Planted)
+    fn bind<C>(address: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<BuggySocket> {
+        SimUdpSocket::bind(address, scope).map(BuggySocket)
     }
 
     fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
@@ -139,7 +139,7 @@ impl Machine for Client {
     }
 }
 
-type Server = Host<Watched<UdpSessions<Planted>>>;
+type Server = Host<Watched<UdpSessions<BuggySocket>>>;
 
 fn server(sim: &mut Sim, sessions_max: usize) -> Result<Server, BoxError> {
     let host = sim.host("server", move |boot| {
@@ -188,7 +188,7 @@ fn client(
 }
 
 /// Without the faults, and for so many seconds.
-fn calm_for(sim: &mut Sim, seconds: u64) -> Result<(), BoxError> {
+fn run_without_faults(sim: &mut Sim, seconds: u64) -> Result<(), BoxError> {
     sim.set_faults(Faults::none());
     Ok(sim.run_for(Duration::from_secs(seconds))?)
 }
@@ -208,13 +208,13 @@ fn counters(sim: &mut Sim, server: Server) -> (usize, Counters) {
 
 /// One scenario under a few seeds, in which only the network's latency differs.
 #[track_caller]
-fn calmly(scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
+fn check_calm(scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
     Check::new().seeds(3).calm().run(scenario);
 }
 
 #[test]
 fn an_acknowledging_peer_receives_the_state_once_a_second() {
-    calmly(|sim| {
+    check_calm(|sim| {
         let server = server(sim, 10)?;
         let one = client(sim, server, 1_000, Acknowledges::Everything, &["MOVE 3 -4"])?;
         let two = client(sim, server, 1_000, Acknowledges::Everything, &["MOVE 0 7"])?;
@@ -242,10 +242,10 @@ fn an_acknowledging_peer_receives_the_state_once_a_second() {
 
 #[test]
 fn an_unacknowledged_state_is_sent_four_times_and_silence_ends_the_session() {
-    calmly(|sim| {
+    check_calm(|sim| {
         let server = server(sim, 10)?;
         let client = client(sim, server, 1_000, Acknowledges::Welcome, &[])?;
-        calm_for(sim, 20)?;
+        run_without_faults(sim, 20)?;
         let heard = heard(sim, client);
         let (first, states) = heard.split_first().ok_or("it is welcome")?;
         assert!(first.starts_with("WELCOME "));
@@ -262,15 +262,15 @@ fn an_unacknowledged_state_is_sent_four_times_and_silence_ends_the_session() {
 
 #[test]
 fn an_unverified_address_receives_no_more_bytes_than_it_sends() {
-    calmly(|sim| {
+    check_calm(|sim| {
         let server = server(sim, 10)?;
         let victim = client(sim, server, 1_000, Acknowledges::Nothing, &[])?;
-        calm_for(sim, 3)?;
+        run_without_faults(sim, 3)?;
         let (sessions, counters) = counters(sim, server);
         assert_eq!((sessions, counters.received), (1, 1));
         let heard = heard(sim, victim);
         assert!(heard.len() == 1 && heard[0].len() <= HELLO.len(), "{heard:?}");
-        calm_for(sim, 17)?;
+        run_without_faults(sim, 17)?;
         Ok(())
     });
     assert_eq!(wire::parse(&[b'x'; wire::DATAGRAM_BYTES_MAX + 1]), None);
@@ -284,15 +284,15 @@ fn an_unverified_address_receives_no_more_bytes_than_it_sends() {
 
 #[test]
 fn a_full_server_refuses_peers_and_accepts_again_when_one_leaves() {
-    calmly(|sim| {
+    check_calm(|sim| {
         let server = server(sim, 1)?;
         let one = client(sim, server, 1_000, Acknowledges::Everything, &[])?;
-        calm_for(sim, 1)?;
+        run_without_faults(sim, 1)?;
         let two = client(sim, server, 1_000, Acknowledges::Everything, &[])?;
-        calm_for(sim, 6)?;
+        run_without_faults(sim, 6)?;
         assert_eq!(heard(sim, two), ["FULL", "FULL"]);
         sim.crash(one, Crash::Power);
-        calm_for(sim, 20)?;
+        run_without_faults(sim, 20)?;
         assert!(heard(sim, two).iter().any(|text| text.starts_with("STATE ")));
         let (sessions, counters) = counters(sim, server);
         assert_eq!((sessions, counters.idle), (1, 1));
@@ -302,7 +302,7 @@ fn a_full_server_refuses_peers_and_accepts_again_when_one_leaves() {
 
 #[test]
 fn a_draining_server_accepts_no_peer_and_notifies_all() {
-    calmly(|sim| {
+    check_calm(|sim| {
         let server = server(sim, 10)?;
         let quiet = client(sim, server, 1_000, Acknowledges::Welcome, &[])?;
         let unproven = client(sim, server, 1_000, Acknowledges::Nothing, &[])?;
@@ -327,7 +327,7 @@ fn a_draining_server_accepts_no_peer_and_notifies_all() {
 
 #[test]
 fn a_flood_is_received_and_processed_within_its_budget() {
-    calmly(|sim| {
+    check_calm(|sim| {
         sim.set_faults(
             Faults::none().set(Fault::Interrupted, 0.5).set(Fault::UnarmedEdgeLost, 1.0),
         );
@@ -353,7 +353,7 @@ fn a_flood_is_received_and_processed_within_its_budget() {
 
 #[test]
 fn a_panic_over_one_datagram_affects_no_other_session() {
-    calmly(|sim| {
+    check_calm(|sim| {
         let server = server(sim, 10)?;
         let good = client(sim, server, 1_000, Acknowledges::Everything, &[])?;
         let bad = client(sim, server, 1_000, Acknowledges::Everything, &["NONSENSE", "NONSENSE"])?;
@@ -369,7 +369,7 @@ fn a_panic_over_one_datagram_affects_no_other_session() {
 
 #[test]
 fn a_panicking_session_leaves_no_entry() {
-    calmly(|sim| {
+    check_calm(|sim| {
         let server = server(sim, 10)?;
         let good = client(sim, server, 1_000, Acknowledges::Everything, &[])?;
         let unlucky = client(sim, server, UNLUCKY_PORT, Acknowledges::Everything, &[])?;

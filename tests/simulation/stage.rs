@@ -21,19 +21,19 @@ pub(crate) const FAULTY: Duration = Duration::from_secs(20);
 
 /// How long it may take to come right afterwards. The longest is an attempt to connect that nobody
 /// answers (127 s), after a proxy or a server has lost patience with another.
-const RIGHT_AGAIN: Duration = Duration::from_secs(900);
+const RECOVERY_TIME: Duration = Duration::from_secs(900);
 
 pub(crate) const PORT: u16 = 80;
 
 /// A script that is played again and again until it comes to its end.
-pub(crate) fn tireless() -> Script {
+pub(crate) fn persistent_script() -> Script {
     Script::new().attempts(10_000).patience(Duration::from_secs(90))
 }
 
 /// Time for things to go wrong between two requests: most of what a client does is to happen while
 /// faults do. Without it all would be said within some milliseconds, and no crash or partition
 /// would come in between.
-pub(crate) fn a_while(number: u32, request: u32) -> Duration {
+pub(crate) fn think_time(number: u32, request: u32) -> Duration {
     Duration::from_millis(u64::from(number * 631 + request * 1_373) % 3_000)
 }
 
@@ -148,9 +148,9 @@ impl<S: StreamSocket<Target = SocketAddr>> Clients<S> {
     }
 
     /// Ends the faults and waits until all scripts are played, to their end.
-    pub(crate) fn come_right(&self, sim: &mut Sim) -> Result<(), BoxError> {
+    pub(crate) fn assert_all_complete(&self, sim: &mut Sim) -> Result<(), BoxError> {
         let have_ended = |_: &mut Sim| self.transcripts.iter().all(TranscriptHandle::has_ended);
-        sim.eventually(RIGHT_AGAIN, have_ended)?;
+        sim.eventually(RECOVERY_TIME, have_ended)?;
         for (number, transcript) in self.transcripts.iter().enumerate() {
             match transcript.read().outcome {
                 Some(Ok(())) => {}
@@ -172,7 +172,7 @@ where
 {
     sim.run_for(FAULTY)?;
     heal(sim, server)?;
-    clients.come_right(sim)?;
+    clients.assert_all_complete(sim)?;
     drain(sim, server)
 }
 

@@ -94,14 +94,15 @@ fn request(body: &[u8], number: u32) -> Vec<u8> {
 /// Bodies that grow until one is refused, or none is.
 fn script(number: u32, status: fn(usize) -> u16) -> Script {
     let refusals = [&b"HTTP/1.1 408"[..], b"HTTP/1.1 500", b"HTTP/1.1 503"];
-    let mut script = refusals.iter().fold(stage::tireless(), |script, at| script.may_refuse(at));
+    let mut script =
+        refusals.iter().fold(stage::persistent_script(), |script, at| script.may_refuse(at));
     for (index, len) in [10, RAM_MAX, RAM_MAX + 1, BAD_AT, 1_800].into_iter().enumerate() {
         let body: Vec<u8> = (0..len).map(|at| (at * (number as usize + 1) % 251) as u8).collect();
         script = script.send(&request(&body, number + index as u32));
         match status(len) {
             200 => {
                 script = script.expect(b"HTTP/1.1 200 OK\r\n").receive_until(b"\r\n\r\n");
-                script = script.expect(&body).pause(stage::a_while(number, index as u32));
+                script = script.expect(&body).pause(stage::think_time(number, index as u32));
             }
             status => {
                 return script.expect(format!("HTTP/1.1 {status} ").as_bytes()).shutdown();

@@ -15,7 +15,7 @@ use rotor::tls::{
 use rotor_sim::net::SimTcpStream;
 use rotor_sim::{Check, Sim};
 
-use crate::http_pool::{self, Demands, Ledger};
+use crate::http_pool::{self, Ledger, ScenarioConfig};
 use crate::stage::{self, PORT};
 
 /// The server's certificate, which is its own issuer, and the key: the same ones in each run.
@@ -42,7 +42,7 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     let server = http_pool::serving_over(sim, &ledger, move |listener| tls.over(listener))?;
     let address = SocketAddr::new(sim.address(server), PORT);
     let target = client.to(address, "server")?;
-    let demands = Demands::new(http_pool::client());
+    let demands = ScenarioConfig::new(http_pool::client());
     let heal = |sim: &mut Sim| stage::heal(sim, server);
     http_pool::ask::<TlsStream<SimTcpStream>>(sim, target, &ledger, &demands, heal)?;
     // A fault of the network may break a record no more than it may a request.

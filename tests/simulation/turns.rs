@@ -186,7 +186,7 @@ fn script(number: u32) -> Script {
     let dots = dots.repeat(if number == 0 { 20 } else { 1 });
     // Most at the same time, so that much is due at once.
     let pause = Duration::from_millis(u64::from(number % 3));
-    let mut script = stage::tireless();
+    let mut script = stage::persistent_script();
     for _ in 0..2 {
         script = script.pause(pause).send(b"much\n").expect(&[b'+'; MUCH]);
         script =
@@ -213,7 +213,7 @@ fn scenario(sim: &mut Sim) -> Result<(Work, Work), BoxError> {
     sim.run_for(stage::FAULTY)?;
     stage::heal(sim, server)?;
     for clients in clients {
-        clients?.come_right(sim)?;
+        clients?.assert_all_complete(sim)?;
     }
     let most = (sim.most_of_turns(server), sim.most_of_calls(server));
     stage::drain(sim, server)?;

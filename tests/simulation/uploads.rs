@@ -54,7 +54,8 @@ impl Server for Count {
 /// So many requests with bodies of that length.
 fn script(requests: u32, len: usize) -> Script {
     let refusals = [&b"HTTP/1.1 408"[..], b"HTTP/1.1 503"];
-    let mut script = refusals.iter().fold(stage::tireless(), |script, at| script.may_refuse(at));
+    let mut script =
+        refusals.iter().fold(stage::persistent_script(), |script, at| script.may_refuse(at));
     for _ in 0..requests {
         let mut request =
             format!("POST / HTTP/1.1\r\nHost: server\r\nContent-Length: {len}\r\n\r\n")

@@ -38,7 +38,12 @@ fn serve(sim: &mut Sim) -> Result<Host<Watched<Server>>, BoxError> {
 }
 
 fn script(pause: Duration) -> Script {
-    stage::tireless().pause(pause).send(b"a line\n").expect(b"a line\n").shutdown().expect_end()
+    stage::persistent_script()
+        .pause(pause)
+        .send(b"a line\n")
+        .expect(b"a line\n")
+        .shutdown()
+        .expect_end()
 }
 
 fn scenario(sim: &mut Sim) -> Result<u64, BoxError> {
@@ -65,8 +70,8 @@ fn scenario(sim: &mut Sim) -> Result<u64, BoxError> {
     }
     sim.run_for(stage::FAULTY)?;
     stage::heal(sim, server)?;
-    busy.come_right(sim)?;
-    quiet.come_right(sim)?;
+    busy.assert_all_complete(sim)?;
+    quiet.assert_all_complete(sim)?;
     let most = sim.most_passed_over(server);
     stage::drain(sim, server)?;
     Ok(most)

@@ -35,7 +35,7 @@ const MESSAGES: u32 = 24;
 const BREATH: u32 = 6;
 
 /// Messages that are under way at a time.
-const UNDER_WAY_MAX: usize = 3;
+const IN_FLIGHT_MAX: usize = 3;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -50,18 +50,18 @@ struct Log {
 }
 
 struct World {
-    pool: Pool<Dial<Talks>>,
+    pool: Pool<Dial<Speaker>>,
     log: Arc<Mutex<Log>>,
 }
 
 /// Says one thing after the other, and waits to hear it back.
-struct Talks {
+struct Speaker {
     caller: Notifier,
     next: u32,
     /// What was sent and has not come back, the oldest first.
-    under_way: VecDeque<Vec<u8>>,
+    in_flight: VecDeque<Vec<u8>>,
     /// It says nothing for a while.
-    rests: bool,
+    is_paused: bool,
     busy: Busy,
 }
 
@@ -71,10 +71,10 @@ fn content(number: u32) -> Vec<u8> {
     format!("{number} all work and no play ").into_bytes().into_iter().cycle().take(len).collect()
 }
 
-impl Talks {
+impl Speaker {
     /// What it says next; nothing while it rests.
-    fn speak(mut self, out: &mut Sender<'_>) -> Next<Self> {
-        while !self.rests && self.next < MESSAGES && self.under_way.len() < UNDER_WAY_MAX {
+    fn send_next(mut self, out: &mut Sender<'_>) -> Next<Self> {
+        while !self.is_paused && self.next < MESSAGES && self.in_flight.len() < IN_FLIGHT_MAX {
             let bytes = content(self.next);
             let sent = match self.next % 4 {
                 0 => out.binary(&bytes),
@@ -89,23 +89,24 @@ impl Talks {
             let part = &bytes[..bytes.len().min(125)];
             out.ping(part).expect("there is room beside the few that are under way");
             self.next += 1;
-            self.rests = self.next.is_multiple_of(BREATH);
-            self.under_way.push_back(bytes);
+            self.is_paused = self.next.is_multiple_of(BREATH);
+            self.in_flight.push_back(bytes);
         }
-        if self.next == MESSAGES && self.under_way.is_empty() {
+        if self.next == MESSAGES && self.in_flight.is_empty() {
             return Next::close(self, Code::NORMAL, "all was said");
         }
         Next::go_on(self).keep_deadline()
     }
 }
 
-impl Handler for Talks {
+impl Handler for Speaker {
     type Context = World;
     type Seed = Notifier;
 
     fn opened(caller: Notifier, out: &mut Sender<'_>, scope: &mut Scope<'_, World>) -> Next<Self> {
         let busy = Busy::new(scope);
-        Talks { caller, next: 0, under_way: VecDeque::new(), rests: false, busy }.speak(out)
+        Speaker { caller, next: 0, in_flight: VecDeque::new(), is_paused: false, busy }
+            .send_next(out)
     }
 
     fn message(
@@ -114,30 +115,30 @@ impl Handler for Talks {
         out: &mut Sender<'_>,
         scope: &mut Scope<'_, World>,
     ) -> Next<Self> {
-        let expected = self.under_way.pop_front();
+        let expected = self.in_flight.pop_front();
         if expected.as_deref() != Some(message.as_bytes()) {
             let said = message.as_bytes().escape_ascii().to_string();
             lock(&scope.log).wrong.push(format!("not what was sent: {said}"));
         }
-        if self.rests && self.under_way.is_empty() && self.next < MESSAGES {
+        if self.is_paused && self.in_flight.is_empty() && self.next < MESSAGES {
             let pause = Duration::from_millis(scope.random_u64() % 2_000);
             return Next::go_on(self).deadline(scope.now() + pause);
         }
-        self.speak(out)
+        self.send_next(out)
     }
 
     fn timeout(mut self, out: &mut Sender<'_>, _: &mut Scope<'_, World>) -> Next<Self> {
-        self.rests = false;
-        self.speak(out)
+        self.is_paused = false;
+        self.send_next(out)
     }
 
     fn flushed(self, out: &mut Sender<'_>, _: &mut Scope<'_, World>) -> Next<Self> {
-        self.speak(out)
+        self.send_next(out)
     }
 
     fn closed(self, end: Closed<'_>, scope: &mut Scope<'_, World>) {
         let mut log = lock(&scope.log);
-        let is_all = self.next == MESSAGES && self.under_way.is_empty();
+        let is_all = self.next == MESSAGES && self.in_flight.is_empty();
         match end.cause {
             Cause::Handler if is_all && end.code == Code::NORMAL => log.finished += 1,
             // The network's doing, or the server's host went down.
@@ -156,7 +157,7 @@ impl Handler for Talks {
 struct Caller {
     server: SocketAddr,
     patience: Duration,
-    future: Option<(Future<ClientResult<Dial<Talks>>>, Busy)>,
+    future: Option<(Future<ClientResult<Dial<Speaker>>>, Busy)>,
     /// How many had ended, in whatever way, when it looked last.
     seen: u32,
     wanted: u32,
@@ -220,7 +221,7 @@ impl Machine for Caller {
     }
 }
 
-type Machines<S> = Compose2<PoolMachine<Dial<Talks>, ByAddress<S>>, Caller>;
+type Machines<S> = Compose2<PoolMachine<Dial<Speaker>, ByAddress<S>>, Caller>;
 
 /// Both sides wait for so long for an answer to a ping, and a quarter of that for one to a close:
 /// what another conversation on the connection has said may go out before it.
@@ -240,13 +241,13 @@ fn patience(http2: bool) -> Duration {
 }
 
 /// What a server has of HTTP, of either version.
-pub(crate) fn of_server() -> ServerConfig {
+pub(crate) fn server_config() -> ServerConfig {
     let http2 = server::Http2Config::new().prior_knowledge(true).settings_timeout(SLOW);
     ServerConfig::new().limits(limits()).http2(http2)
 }
 
 /// What its client has, which asks by one of them.
-pub(crate) fn of_client(http2: bool) -> ClientConfig {
+pub(crate) fn client_config(http2: bool) -> ClientConfig {
     let http2 =
         client::Http2Config::new().prior_knowledge(http2).settings_timeout(SLOW).ping_timeout(SLOW);
     ClientConfig::new().limits(limits()).http2(http2)
@@ -259,7 +260,7 @@ pub(crate) fn serving<G: Ground>(sim: &mut Sim, http2: bool) -> Result<Host<Serv
     Ok(sim.host("server", move |boot| {
         let mut creator: Loop<Serving<G>, _> = G::new_loop(boot)?;
         let address = SocketAddr::new(boot.address(), PORT);
-        let seed = HttpSeed::<Site<()>>::new(config(patience(http2)), of_server());
+        let seed = HttpSeed::<Site<()>>::new(config(patience(http2)), server_config());
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = ListenerOf::<G>::bind(&address, &ListenOptions::new(), scope)?;
@@ -273,7 +274,7 @@ pub(crate) fn serving<G: Ground>(sim: &mut Sim, http2: bool) -> Result<Host<Serv
 /// How conversations are had: by which version the client asks, and whether somebody between has
 /// HTTP/2.
 #[derive(Clone, Copy)]
-pub(crate) struct Way {
+pub(crate) struct HttpVersions {
     pub(crate) asks_by_http2: bool,
     pub(crate) has_http2: bool,
 }
@@ -283,7 +284,7 @@ pub(crate) struct Way {
 pub(crate) fn converse_with<G: Ground>(
     sim: &mut Sim,
     address: SocketAddr,
-    way: Way,
+    way: HttpVersions,
     heal: impl FnOnce(&mut Sim) -> Result<(), BoxError>,
 ) -> Result<(), BoxError> {
     let patience = patience(way.has_http2);
@@ -295,7 +296,7 @@ pub(crate) fn converse_with<G: Ground>(
     let clients = sim.host("clients", move |boot| {
         let mut creator: Loop<Machines<StreamOf<G>>, _> = G::new_loop(boot)?;
         let pool = creator.add_part(Compose2::A, |scope| {
-            Ok(PoolMachine::new(PoolConfig::new(), of_client(way.asks_by_http2), scope))
+            Ok(PoolMachine::new(PoolConfig::new(), client_config(way.asks_by_http2), scope))
         })?;
         Ok(creator.instantiate(World { pool, log: shared.clone() }))
     })?;
@@ -331,7 +332,7 @@ pub(crate) fn converse_with<G: Ground>(
 pub(crate) fn converse<G: Ground>(sim: &mut Sim, http2: bool) -> Result<(), BoxError> {
     let server = serving::<G>(sim, http2)?;
     let address = SocketAddr::new(sim.address(server), PORT);
-    let way = Way { asks_by_http2: http2, has_http2: http2 };
+    let way = HttpVersions { asks_by_http2: http2, has_http2: http2 };
     converse_with::<G>(sim, address, way, |sim| stage::heal(sim, server))
 }
 

@@ -1,7 +1,7 @@
 //! The ways to cut an input.
 
 /// The input whole, byte by byte, and cut in two at every point.
-pub(crate) fn of(input: &[u8]) -> impl Iterator<Item = Vec<&[u8]>> {
+pub(crate) fn splits(input: &[u8]) -> impl Iterator<Item = Vec<&[u8]>> {
     let in_two = (1..input.len()).map(|at| vec![&input[..at], &input[at..]]);
     [vec![input], input.chunks(1).collect()].into_iter().chain(in_two)
 }

@@ -48,7 +48,7 @@ fn lines_arrive_whole_in_order_and_without_terminal_escapes() {
     let input = b"hello\n\nall \x1b[2Jof\r\ny\xc3\xb6u \xc2\x9b2J \x9b2J\nhalf";
     let expected = "2: hello\n2: \n2: all [2Jof\n2: y\u{f6}u 2J \u{fffd}2J\n* 2 left\n";
     for write_max in cuts::WRITES {
-        for pieces in cuts::of(input) {
+        for pieces in cuts::splits(input) {
             let (mut test, peers) = chat(3, write_max);
             for piece in &pieces {
                 peers[1].send(piece);
@@ -67,8 +67,8 @@ fn lines_arrive_whole_in_order_and_without_terminal_escapes() {
 
 #[test]
 fn two_lines_sent_at_once_are_not_interleaved() {
-    for first in cuts::of(b"one\ntwo\n") {
-        for second in cuts::of(b"eins\nzwei\n") {
+    for first in cuts::splits(b"one\ntwo\n") {
+        for second in cuts::splits(b"eins\nzwei\n") {
             let (mut test, peers) = chat(3, usize::MAX);
             for at in 0..first.len().max(second.len()) {
                 for (peer, pieces) in peers.iter().zip([&first, &second]) {

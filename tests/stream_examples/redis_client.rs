@@ -70,7 +70,7 @@ const SHOWN: [&str; 9] = [
 #[test]
 fn answers_do_not_depend_on_how_reads_split_them() {
     for write_max in cuts::WRITES {
-        for pieces in cuts::of(ANSWERS) {
+        for pieces in cuts::splits(ANSWERS) {
             let mut driver = asking(["GET a"; SHOWN.len()]);
             driver.limit_writes(write_max);
             for piece in &pieces {

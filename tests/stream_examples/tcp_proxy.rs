@@ -49,7 +49,7 @@ fn send_all(test: &mut Test, peer: &Peer, pieces: &[&[u8]]) {
 fn both_directions_carry_the_same_bytes_however_they_are_split() {
     let (up, down): (&[u8], &[u8]) = (b"what goes up", b"what comes down");
     for write_max in cuts::WRITES {
-        for (pieces_up, pieces_down) in cuts::of(up).zip(cuts::of(down)) {
+        for (pieces_up, pieces_down) in cuts::splits(up).zip(cuts::splits(down)) {
             let (mut test, client, upstream) = connected();
             client.limit_writes(write_max);
             upstream.limit_writes(write_max);

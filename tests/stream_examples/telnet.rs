@@ -49,7 +49,7 @@ fn telnet() -> (Driver<Telnet<Console>>, Sender<Vec<u8>>) {
 fn input_and_output_do_not_depend_on_how_they_are_split() {
     let (typed, said): (&[u8], &[u8]) = (b"one\ntwo\nhalf", b"welcome\n\xff\0anything");
     for write_max in cuts::WRITES {
-        for (pieces_typed, pieces_said) in cuts::of(typed).zip(cuts::of(said)) {
+        for (pieces_typed, pieces_said) in cuts::splits(typed).zip(cuts::splits(said)) {
             let (mut driver, typing) = telnet();
             driver.limit_writes(write_max);
             for at in 0..pieces_typed.len().max(pieces_said.len()) {

@@ -1,4 +1,4 @@
-//! The structure of the sources: no circle between the files of a crate, third-party packages named
+//! The structure of the sources: no cycle between the files of a crate, third-party packages named
 //! only where the layers say, and tests with names that say what they show.
 //!
 //! The reader is a small one of its own: it knows comments, texts, `mod`, `use` and paths, and
@@ -6,11 +6,11 @@
 //! through whatever re-exports it. What is compiled for tests only is left out.
 //!
 //! A call of a method names no file, so it makes no arrow: the files over which the `impl` of one
-//! type is spread, those of its folder, count as one unit, and a circle of calls among them is not
+//! type is spread, those of its folder, count as one unit, and a cycle of calls among them is not
 //! seen.
 
 mod arrows;
-mod circles;
+mod cycles;
 mod modules;
 mod tables;
 mod test_names;
@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use self::circles::{Circle, circles};
+use self::cycles::{Cycle, cycles};
 use self::modules::Crate;
 use self::test_names::{objection, test_names};
 use self::tokens::{Token, tokens};
@@ -75,20 +75,20 @@ fn read_crate(name: &str) -> Crate {
     Crate::read(&|path| fs::read_to_string(folder.join(path)).ok())
 }
 
-/// The circles, and how many arrows and files there are.
-fn circles_of(name: &str) -> (Vec<Circle>, usize, usize) {
+/// The cycles, and how many arrows and files there are.
+fn cycles_of(name: &str) -> (Vec<Cycle>, usize, usize) {
     let read = read_crate(name);
     let (files, arrows) = (read.modules.len(), read.arrows());
-    (circles(&arrows), arrows.values().map(|tos| tos.len()).sum(), files)
+    (cycles(&arrows), arrows.values().map(|tos| tos.len()).sum(), files)
 }
 
 #[test]
 fn no_crate_has_a_dependency_cycle_between_its_files() {
     let mut found = Vec::new();
     for name in &crates() {
-        let (circles, arrows, files) = circles_of(name);
+        let (cycles, arrows, files) = cycles_of(name);
         assert!(2 * arrows >= files, "{name}: only {arrows} arrows of {files} files were read");
-        found.extend(circles.iter().map(|circle| format!("{name}/src: {circle}")));
+        found.extend(cycles.iter().map(|cycle| format!("{name}/src: {cycle}")));
     }
     assert!(found.is_empty(), "files that need each other:\n{}", found.join("\n"));
 }

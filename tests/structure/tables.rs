@@ -1,8 +1,8 @@
-//! That circles are seen where they are, and not where they are not: crates of a few lines.
+//! That cycles are seen where they are, and not where they are not: crates of a few lines.
 
 use std::collections::BTreeMap;
 
-use crate::circles::{Circle, circles};
+use crate::cycles::{Cycle, cycles};
 use crate::modules::Crate;
 
 /// Files by their paths from where the sources are, and what is in them.
@@ -14,13 +14,13 @@ fn crate_of(files: &[(&str, &str)]) -> Crate {
     Crate::read(&|path| files.get(path).map(|text| text.to_string()))
 }
 
-/// The circles of a crate of these files.
-fn of(files: &[(&str, &str)]) -> Vec<Circle> {
-    circles(&crate_of(files).arrows())
+/// The cycles of a crate of these files.
+fn cycles_in(files: &[(&str, &str)]) -> Vec<Cycle> {
+    cycles(&crate_of(files).arrows())
 }
 
-/// A way to say a circle of two files, and these.
-const SAID: &[(&str, Files)] = &[
+/// A way to say a cycle of two files, and these.
+const NOTATIONS: &[(&str, Files)] = &[
     (
         "imports",
         &[("a.rs", "use super::b::B; pub struct A;"), ("b.rs", "use crate::a::A; pub struct B;")],
@@ -93,16 +93,16 @@ const SAID: &[(&str, Files)] = &[
 
 #[test]
 fn a_cycle_is_detected_in_every_notation() {
-    for (case, files) in SAID {
+    for (case, files) in NOTATIONS {
         let files = [&[("lib.rs", "mod a; mod b; mod c;"), ("c.rs", "")], *files].concat();
-        let found = of(&files);
+        let found = cycles_in(&files);
         assert_eq!(found.len(), 1, "{case}: {found:?}");
         assert_eq!(found[0].files.iter().collect::<Vec<_>>(), ["a.rs", "b.rs"], "{case}");
     }
 }
 
-/// A crate with a circle, and the files in it.
-const LED_THROUGH: &[(&str, Files, &[&str])] = &[
+/// A crate with a cycle, and the files in it.
+const INDIRECT_CYCLES: &[(&str, Files, &[&str])] = &[
     (
         "a re-export of the root",
         &[
@@ -189,10 +189,10 @@ const LED_THROUGH: &[(&str, Files, &[&str])] = &[
 
 #[test]
 fn a_cycle_through_re_exports_and_folders_is_detected() {
-    for (case, files, circle) in LED_THROUGH {
-        let found = of(files);
+    for (case, files, cycle) in INDIRECT_CYCLES {
+        let found = cycles_in(files);
         assert_eq!(found.len(), 1, "{case}: {found:?}");
-        assert!(found[0].files.iter().eq(*circle), "{case}: {found:?}");
+        assert!(found[0].files.iter().eq(*cycle), "{case}: {found:?}");
     }
 }
 
@@ -258,14 +258,14 @@ fn no_cycle_is_reported_for_acyclic_modules() {
         ),
         ("how far a name is seen", "use super::b::B; pub struct A;", "pub(in crate::a) struct B;"),
     ] {
-        let found = of(&[("lib.rs", "mod a; mod b;"), ("a.rs", a), ("b.rs", b)]);
+        let found = cycles_in(&[("lib.rs", "mod a; mod b;"), ("a.rs", a), ("b.rs", b)]);
         assert_eq!(found, [], "{case}");
     }
 }
 
 #[test]
 fn a_module_of_only_declarations_and_re_exports_is_in_no_cycle() {
-    let found = of(&[
+    let found = cycles_in(&[
         (
             "lib.rs",
             "mod a; mod b; pub use self::a::{A, f}; pub use self::b::B; pub use other::Thing;",
@@ -301,7 +301,7 @@ fn modules_without_a_file_and_test_files_are_recorded() {
 
 #[test]
 fn a_cycle_is_printed_with_its_files_and_imports() {
-    let found = of(&[
+    let found = cycles_in(&[
         ("lib.rs", "mod a; mod b; mod c;"),
         ("a.rs", "use super::b::B; use super::c::C; pub struct A;"),
         ("b.rs", "use super::a::A; pub struct B;"),

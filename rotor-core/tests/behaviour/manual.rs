@@ -15,7 +15,7 @@ use rotor_core::{
     Response, Source, Time, Token, Wake,
 };
 
-use crate::loops::Tested;
+use crate::loops::TestMachine;
 
 /// The environment of a loop, as controlled by the test; the loop's sockets use it too.
 #[derive(Clone, Default)]
@@ -87,7 +87,7 @@ impl Manual {
     }
 
     /// A loop on this backend, with the machine that `make` returns.
-    pub(crate) fn start<M: Tested>(
+    pub(crate) fn start<M: TestMachine>(
         &self,
         config: &Config,
         context: M::Context,

@@ -304,9 +304,9 @@ fn connect_from<L: OnLoop>(rig: &mut Rig<Client<L>, L>, address: SocketAddr, con
 on_every_loop!(a_client_connects_and_exchanges_lines);
 fn a_client_connects_and_exchanges_lines<L: OnLoop>() -> io::Result<()> {
     let mut rig = Rig::<Client<L>, L>::new(&Config::new(), Log::new());
-    let (mut door, address) = rig.door();
+    let (mut door, address) = rig.peer_listener();
     connect_from(&mut rig, address, StreamConfig::new());
-    let mut end = rig.enter(&mut door);
+    let mut end = rig.accept_peer(&mut door);
     rig.until(|rig| rig.context(|calls| *calls == ["create"]));
     end.write_all(b"hello\n")?;
     assert_eq!(rig.receive(&mut end, Some(6))?, b"hello\n");

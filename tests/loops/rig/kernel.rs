@@ -11,7 +11,7 @@ use std::time::Duration;
 use rotor_core::net::{DatagramSocket, Inet, IpNet, Listener, Net, StreamSocket, Unix};
 use rotor_core::{Backend, Config, Exit, Loop, LoopInstance, Scope};
 
-use super::{End, MaybeSend, OnLoop, Tested, local};
+use super::{End, MaybeSend, OnLoop, TestMachine, local};
 
 /// How long a turn waits: the other end is asked again after it.
 const WAIT: Duration = Duration::from_millis(10);
@@ -36,11 +36,11 @@ pub(crate) trait OnKernel: Sized + 'static {
         None
     }
 
-    fn new_loop<M: Tested>(config: &Config) -> io::Result<Loop<M, Self::Backend>>;
+    fn new_loop<M: TestMachine>(config: &Config) -> io::Result<Loop<M, Self::Backend>>;
 
     /// What `Loop::instantiate` does. Here its kind is known, so that it is known as well whether it can
     /// go from thread to thread.
-    fn instantiate<M: Tested>(
+    fn instantiate<M: TestMachine>(
         creator: Loop<M, Self::Backend>,
         context: M::Context,
     ) -> LoopInstance<M, Self::Backend>;
@@ -85,11 +85,11 @@ impl OnKernel for Mio {
     type Net = Inet;
     type Unix = Unix;
 
-    fn new_loop<M: Tested>(config: &Config) -> io::Result<Loop<M, rotor_core::Mio>> {
+    fn new_loop<M: TestMachine>(config: &Config) -> io::Result<Loop<M, rotor_core::Mio>> {
         Loop::new(config)
     }
 
-    fn instantiate<M: Tested>(
+    fn instantiate<M: TestMachine>(
         creator: Loop<M, rotor_core::Mio>,
         context: M::Context,
     ) -> LoopInstance<M, rotor_core::Mio> {
@@ -101,8 +101,8 @@ impl<K: OnKernel> OnLoop for K {
     type Backend = K::Backend;
     type Net = K::Net;
     type End = TcpStream;
-    type Door = TcpListener;
-    type Running<M: Tested> = LoopInstance<M, K::Backend>;
+    type PeerListener = TcpListener;
+    type Running<M: TestMachine> = LoopInstance<M, K::Backend>;
 
     const TURNS_MAX: u32 = 100_000;
 
@@ -110,36 +110,38 @@ impl<K: OnKernel> OnLoop for K {
         K::refusal()
     }
 
-    fn open<M: Tested>(config: &Config, context: M::Context) -> LoopInstance<M, K::Backend> {
+    fn open<M: TestMachine>(config: &Config, context: M::Context) -> LoopInstance<M, K::Backend> {
         K::instantiate(K::new_loop::<M>(config).expect("there are descriptors"), context)
     }
 
-    fn with<M: Tested, R>(
+    fn with<M: TestMachine, R>(
         running: &mut LoopInstance<M, K::Backend>,
         ask: impl FnOnce(&mut LoopInstance<M, K::Backend>) -> R,
     ) -> R {
         ask(running)
     }
 
-    fn turn<M: Tested>(running: &mut LoopInstance<M, K::Backend>) -> Option<Exit> {
+    fn turn<M: TestMachine>(running: &mut LoopInstance<M, K::Backend>) -> Option<Exit> {
         running.turn(Some(WAIT)).expect("the loop goes on")
     }
 
-    fn connect<M: Tested>(_: &mut LoopInstance<M, K::Backend>, to: SocketAddr) -> TcpStream {
+    fn connect<M: TestMachine>(_: &mut LoopInstance<M, K::Backend>, to: SocketAddr) -> TcpStream {
         let end = TcpStream::connect(to).expect("the listener listens");
         end.set_nonblocking(true).expect("it can be");
         end.set_nodelay(true).expect("it can be");
         end
     }
 
-    fn door<M: Tested>(_: &mut LoopInstance<M, K::Backend>) -> (TcpListener, SocketAddr) {
+    fn peer_listener<M: TestMachine>(
+        _: &mut LoopInstance<M, K::Backend>,
+    ) -> (TcpListener, SocketAddr) {
         let door = TcpListener::bind(local()).expect("a port is free");
         door.set_nonblocking(true).expect("it can be");
         let address = door.local_addr().expect("it is bound");
         (door, address)
     }
 
-    fn enter(door: &mut TcpListener) -> io::Result<TcpStream> {
+    fn accept_peer(door: &mut TcpListener) -> io::Result<TcpStream> {
         let (end, _) = door.accept()?;
         end.set_nonblocking(true)?;
         Ok(end)

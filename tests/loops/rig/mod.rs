@@ -32,12 +32,12 @@ pub(crate) trait MaybeSend {}
 impl<T: ?Sized> MaybeSend for T {}
 
 /// The machines of a test.
-pub(crate) trait Tested:
+pub(crate) trait TestMachine:
     Machine<Context: MaybeSend + 'static, Seed: MaybeSend> + MaybeSend + 'static
 {
 }
 
-impl<M> Tested for M where
+impl<M> TestMachine for M where
     M: Machine<Context: MaybeSend + 'static, Seed: MaybeSend> + MaybeSend + 'static
 {
 }
@@ -51,9 +51,9 @@ pub(crate) trait OnLoop: Sized + 'static {
     type Net: IpNet<Stream: MaybeSend, Listener: MaybeSend, Datagram: MaybeSend>;
     type End: End;
     /// Takes the connections that machines make.
-    type Door;
+    type PeerListener;
     /// A loop that runs.
-    type Running<M: Tested>;
+    type Running<M: TestMachine>;
 
     /// How many turns a test may wait for something that is bound to come.
     const TURNS_MAX: u32;
@@ -63,25 +63,27 @@ pub(crate) trait OnLoop: Sized + 'static {
         None
     }
 
-    fn open<M: Tested>(config: &Config, context: M::Context) -> Self::Running<M>;
+    fn open<M: TestMachine>(config: &Config, context: M::Context) -> Self::Running<M>;
 
-    fn with<M: Tested, R>(
+    fn with<M: TestMachine, R>(
         running: &mut Self::Running<M>,
         ask: impl FnOnce(&mut LoopInstance<M, Self::Backend>) -> R,
     ) -> R;
 
     /// A turn, which waits for no longer than some milliseconds; where time is virtual, a tenth of
     /// one passes.
-    fn turn<M: Tested>(running: &mut Self::Running<M>) -> Option<Exit>;
+    fn turn<M: TestMachine>(running: &mut Self::Running<M>) -> Option<Exit>;
 
     /// Begins to connect.
-    fn connect<M: Tested>(running: &mut Self::Running<M>, to: SocketAddr) -> Self::End;
+    fn connect<M: TestMachine>(running: &mut Self::Running<M>, to: SocketAddr) -> Self::End;
 
     /// Listens at an address of its own.
-    fn door<M: Tested>(running: &mut Self::Running<M>) -> (Self::Door, SocketAddr);
+    fn peer_listener<M: TestMachine>(
+        running: &mut Self::Running<M>,
+    ) -> (Self::PeerListener, SocketAddr);
 
     /// The next connection, if one is there.
-    fn enter(door: &mut Self::Door) -> io::Result<Self::End>;
+    fn accept_peer(door: &mut Self::PeerListener) -> io::Result<Self::End>;
 
     /// An address where nobody listens, as long as the value beside it is there.
     fn closed() -> (Box<dyn std::any::Any>, SocketAddr);
@@ -109,12 +111,12 @@ pub(crate) fn local() -> SocketAddr {
 }
 
 /// A loop with the machines of a test.
-pub(crate) struct Rig<M: Tested, L: OnLoop> {
+pub(crate) struct Rig<M: TestMachine, L: OnLoop> {
     running: L::Running<M>,
     exit: Option<Exit>,
 }
 
-impl<M: Tested, L: OnLoop> Rig<M, L> {
+impl<M: TestMachine, L: OnLoop> Rig<M, L> {
     pub(crate) fn new(config: &Config, context: M::Context) -> Rig<M, L> {
         Rig { running: L::open(config, context), exit: None }
     }
@@ -206,15 +208,15 @@ impl<M: Tested, L: OnLoop> Rig<M, L> {
     }
 
     /// Listens at the other end.
-    pub(crate) fn door(&mut self) -> (L::Door, SocketAddr) {
-        L::door(&mut self.running)
+    pub(crate) fn peer_listener(&mut self) -> (L::PeerListener, SocketAddr) {
+        L::peer_listener(&mut self.running)
     }
 
     /// The next connection that a machine makes to a door.
-    pub(crate) fn enter(&mut self, door: &mut L::Door) -> L::End {
+    pub(crate) fn accept_peer(&mut self, door: &mut L::PeerListener) -> L::End {
         let mut end = None;
         self.until(|_| {
-            end = not_yet(L::enter(door)).expect("the door is open");
+            end = not_yet(L::accept_peer(door)).expect("the door is open");
             end.is_some()
         });
         end.expect("as asked")
@@ -288,15 +290,15 @@ pub(crate) fn not_yet<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 /// What a test answers: nothing, or why it failed.
-pub(crate) trait Verdict {
+pub(crate) trait TestOutcome {
     fn check(self);
 }
 
-impl Verdict for () {
+impl TestOutcome for () {
     fn check(self) {}
 }
 
-impl<E: std::fmt::Debug> Verdict for Result<(), E> {
+impl<E: std::fmt::Debug> TestOutcome for Result<(), E> {
     fn check(self) {
         self.expect("the test succeeds");
     }
@@ -304,7 +306,7 @@ impl<E: std::fmt::Debug> Verdict for Result<(), E> {
 
 /// Runs a test on a loop. Where the loop is said not to be able to, the test has to fail: a loop that
 /// has learnt it is to be taken off the list.
-pub(crate) fn run<L: OnLoop, V: Verdict>(name: &str, cannot: &[(&str, &str)], test: fn() -> V) {
+pub(crate) fn run<L: OnLoop, V: TestOutcome>(name: &str, cannot: &[(&str, &str)], test: fn() -> V) {
     for (excepted, why) in cannot {
         let is_known = ["mio", "io_uring", "smoltcp", "simulated"].contains(excepted);
         assert!(is_known && !why.is_empty(), "{excepted}: {why}");

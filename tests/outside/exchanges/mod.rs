@@ -27,14 +27,14 @@ use crate::support::program;
 const BIG: usize = 32 << 20;
 
 /// A pool of one connection to one server, run by a loop on a thread of its own.
-struct Asks {
+struct Asker {
     pool: Pool<Transfer>,
     server: SocketAddr,
     config: ClientConfig,
 }
 
 /// Has `work` ask a server.
-fn asking(server: SocketAddr, work: impl FnOnce(&Asks) + Send) {
+fn asking(server: SocketAddr, work: impl FnOnce(&Asker) + Send) {
     let config = ClientConfig::new();
     let mut pool = None;
     let loop_config = Config::new().exit(ExitPolicy::OnRequest);
@@ -48,13 +48,13 @@ fn asking(server: SocketAddr, work: impl FnOnce(&Asks) + Send) {
             response
         })
         .expect("there is room");
-    let asks = Asks { pool: pool.expect("the closure ran"), server, config };
+    let asker = Asker { pool: pool.expect("the closure ran"), server, config };
     let mut instance = creator.instantiate(());
     let handle = instance.handle();
     thread::scope(|threads| {
         let worker = threads.spawn(move || {
             let _stop = StopWhenDropped(handle);
-            work(&asks);
+            work(&asker);
         });
         instance.run().expect("the backend can wait");
         worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -70,7 +70,7 @@ impl Drop for StopWhenDropped {
     }
 }
 
-impl Asks {
+impl Asker {
     fn try_ask(&self, handler: Transfer) -> Result<Taken, ClientError> {
         let ask = PoolRequest::new(self.server, handler);
         self.pool
@@ -100,34 +100,34 @@ fn is(taken: &Taken, status: u16, body: &str) {
 }
 
 /// What every server can do that serves files.
-fn check_files(asks: &Asks) {
+fn check_files(asker: &Asker) {
     for _ in 0..5 {
-        is(&asks.get("/hello"), 200, "hello");
-        let head = asks.ask(Transfer::new("HEAD", "/hello", Body::Nothing));
+        is(&asker.get("/hello"), 200, "hello");
+        let head = asker.ask(Transfer::new("HEAD", "/hello", Body::Nothing));
         is(&head, 200, "");
         assert_eq!(head.length.as_deref(), Some("5"));
-        is(&asks.get("/204"), 204, "");
-        is(&asks.get("/304"), 304, "");
+        is(&asker.get("/204"), 204, "");
+        is(&asker.get("/304"), 304, "");
     }
-    assert_eq!(asks.connections(), 1, "all of it on one");
-    let big = asks.get("/big");
+    assert_eq!(asker.connections(), 1, "all of it on one");
+    let big = asker.get("/big");
     assert_eq!((big.status, big.octets, big.wrong), (200, BIG, 0));
 }
 
 /// What takes a program behind the server.
-fn check_programs(asks: &Asks) {
-    let before = asks.connections();
-    is(&asks.get("/chunked"), 200, "onetwothree");
-    let hints = asks.get("/103");
+fn check_programs(asker: &Asker) {
+    let before = asker.connections();
+    is(&asker.get("/chunked"), 200, "onetwothree");
+    let hints = asker.get("/103");
     is(&hints, 200, "hello");
     assert_eq!(hints.interim, [103]);
     for octets in [0, 1, 1_000, 100_000] {
         for body in [Body::Length(octets), Body::Chunked(octets)] {
-            let echo = asks.ask(Transfer::new("POST", "/echo", body));
+            let echo = asker.ask(Transfer::new("POST", "/echo", body));
             assert_eq!((echo.status, echo.octets, echo.wrong), (200, octets, 0), "{body:?}");
         }
     }
-    let echo = asks.ask(Transfer::new("POST", "/echo", Body::Length(1_000)).expecting());
+    let echo = asker.ask(Transfer::new("POST", "/echo", Body::Length(1_000)).expecting());
     assert_eq!(
         (echo.status, echo.octets, echo.wrong),
         (200, 1_000, 0),
@@ -135,18 +135,18 @@ fn check_programs(asks: &Asks) {
     );
     assert!(echo.interim.is_empty(), "{echo:?}");
     for body in [Body::Length(BIG), Body::Chunked(BIG)] {
-        is(&asks.ask(Transfer::new("PUT", "/count", body)), 200, &BIG.to_string());
+        is(&asker.ask(Transfer::new("PUT", "/count", body)), 200, &BIG.to_string());
     }
-    assert_eq!(asks.connections(), before, "all of it on the one that there was");
-    is(&asks.get("/until-close"), 200, "no length");
-    is(&asks.get("/hello"), 200, "hello");
-    assert_eq!(asks.connections(), before + 1, "it was no use any more");
+    assert_eq!(asker.connections(), before, "all of it on the one that there was");
+    is(&asker.get("/until-close"), 200, "no length");
+    is(&asker.get("/hello"), 200, "hello");
+    assert_eq!(asker.connections(), before + 1, "it was no use any more");
     // Closed without a word: noticed while it had nothing to do, or the request is made again.
     for _ in 0..20 {
-        is(&asks.get("/closes"), 200, "hello");
-        is(&asks.get("/hello"), 200, "hello");
+        is(&asker.get("/closes"), 200, "hello");
+        is(&asker.get("/hello"), 200, "hello");
     }
-    assert_eq!(asks.config.counters().failed(), 0);
+    assert_eq!(asker.config.counters().failed(), 0);
 }
 
 struct Python(Child);
@@ -180,9 +180,9 @@ impl Drop for Python {
 fn python_understands_the_client_in_all_kinds_of_exchanges() {
     let Some(python) = program("python3") else { return };
     let (_server, address) = Python::serve(&python);
-    asking(address, |asks| {
-        check_files(asks);
-        check_programs(asks);
+    asking(address, |asker| {
+        check_files(asker);
+        check_programs(asker);
     });
 }
 
@@ -206,12 +206,12 @@ fn nginx_understands_the_client_and_takes_large_bodies() {
             site.display()
         ),
     );
-    asking(([127, 0, 0, 1], server.port).into(), |asks| {
-        check_files(asks);
+    asking(([127, 0, 0, 1], server.port).into(), |asker| {
+        check_files(asker);
         for body in [Body::Length(BIG), Body::Chunked(BIG)] {
-            is(&asks.ask(Transfer::new("PUT", "/count", body)), 200, "hello");
+            is(&asker.ask(Transfer::new("PUT", "/count", body)), 200, "hello");
         }
-        assert_eq!(asks.connections(), 1, "all of it on one");
+        assert_eq!(asker.connections(), 1, "all of it on one");
     });
     drop(server);
 }
@@ -220,8 +220,8 @@ fn nginx_understands_the_client_and_takes_large_bodies() {
 #[ignore = "tests/long/servers/run names the server"]
 fn the_client_exchanges_with_the_server_in_rotor_server() {
     let address = std::env::var("ROTOR_SERVER").expect("an address, in ROTOR_SERVER");
-    asking(address.parse().expect("an address"), |asks| {
-        check_files(asks);
-        check_programs(asks);
+    asking(address.parse().expect("an address"), |asker| {
+        check_files(asker);
+        check_programs(asker);
     });
 }

@@ -43,7 +43,7 @@ impl<'a> Row<'a> {
         let idle = self
             .rounds
             .iter()
-            .filter(|round| round.as_ref().is_ok_and(Sample::nobody_was_busy))
+            .filter(|round| round.as_ref().is_ok_and(Sample::neither_was_busy))
             .count();
         idle * 2 > self.rounds.len()
     }

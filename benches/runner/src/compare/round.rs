@@ -99,11 +99,11 @@ impl RunningLoad {
         })
     }
 
-    pub(super) fn run(&mut self, time: Duration) -> Result<Taken, BoxError> {
+    pub(super) fn run(&mut self, time: Duration) -> Result<RunResult, BoxError> {
         match self {
             RunningLoad::Closed(generator) => {
                 let run = generator.run_for(time)?;
-                Ok(Taken {
+                Ok(RunResult {
                     requests: run.requests,
                     wall: run.wall,
                     latency: percentiles(&run.latency),
@@ -116,7 +116,7 @@ impl RunningLoad {
                 // The last response arrives a little after the last request was due.
                 let keeps_up = run.wall < time + time / 50 + Duration::from_millis(20);
                 let is_late = run.lateness.percentile(99.0) > run.latency.percentile(99.0) / 2;
-                Ok(Taken {
+                Ok(RunResult {
                     requests: run.requests,
                     wall: run.wall,
                     latency: percentiles(&run.latency),
@@ -133,7 +133,7 @@ impl RunningLoad {
             RunningLoad::Wrk { address, threads, connections } => {
                 let program = program::find("wrk").ok_or("there is no wrk")?;
                 let run = wrk::run(&program, *address, *threads, *connections, time)?;
-                Ok(Taken {
+                Ok(RunResult {
                     requests: run.requests,
                     wall: run.wall,
                     latency: run.latency,
@@ -148,7 +148,7 @@ impl RunningLoad {
 }
 
 /// The time and CPU time of a run of any load.
-pub(super) struct Taken {
+pub(super) struct RunResult {
     pub(super) requests: u64,
     wall: Duration,
     latency: [Duration; 3],
@@ -163,7 +163,7 @@ enum Fault {
     IfGeneratorLeads,
 }
 
-impl Taken {
+impl RunResult {
     fn into_sample(self, used: CpuTimes, resident: u64) -> Sample {
         let (requests, wall) = (self.requests as f64, self.wall.as_secs_f64());
         let server_busy = used.total().as_secs_f64() / wall;
@@ -190,7 +190,7 @@ impl Taken {
 impl Sample {
     /// Returns whether neither the server nor the generator was busy, so that other work on the
     /// computer, or sleep, has affected the measurement.
-    pub(super) fn nobody_was_busy(&self) -> bool {
+    pub(super) fn neither_was_busy(&self) -> bool {
         self.server_busy < BUSY && self.generator_busy < BUSY
     }
 }

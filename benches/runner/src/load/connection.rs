@@ -77,7 +77,7 @@ impl Connection {
     }
 
     /// Starts to send this many requests, which have this many bytes together.
-    pub(super) fn owe(&mut self, requests: usize, bytes: usize) {
+    pub(super) fn start_batch(&mut self, requests: usize, bytes: usize) {
         self.owed = requests;
         self.used = true;
         self.under_way = true;
@@ -86,11 +86,11 @@ impl Connection {
     }
 
     /// Notes that all requests are complete.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn finish_batch(&mut self) {
         self.under_way = false;
     }
 
-    pub(super) fn owes_nothing(&self) -> bool {
+    pub(super) fn has_all_answers(&self) -> bool {
         self.owed == 0
     }
 
@@ -98,7 +98,7 @@ impl Connection {
         self.used
     }
 
-    pub(super) fn is_under_way(&self) -> bool {
+    pub(super) fn is_in_flight(&self) -> bool {
         self.under_way
     }
 

@@ -245,15 +245,15 @@ impl Generator {
         let Some(Progress { answered, closed }) = self.receive(event)? else { return Ok(()) };
         let connection = &mut self.connections[index];
         // If a connection is for one request, its end is part of the response.
-        let is_complete = connection.owes_nothing() && (closed || !self.close);
+        let is_complete = connection.has_all_answers() && (closed || !self.close);
         let counted =
-            if self.close { u64::from(is_complete && connection.is_under_way()) } else { answered };
+            if self.close { u64::from(is_complete && connection.is_in_flight()) } else { answered };
         if counted > 0 {
             work.answered += counted;
             work.latency.record_many(connection.sent_at().elapsed(), counted);
         }
-        if is_complete && connection.is_under_way() {
-            connection.rest();
+        if is_complete && connection.is_in_flight() {
+            connection.finish_batch();
             self.send_batch(index, work)?;
         }
         Ok(())
@@ -284,7 +284,7 @@ impl Generator {
         work.unsent -= count as u64;
         work.sent += count as u64;
         let connection = &mut self.connections[index];
-        connection.owe(count, count * self.request_bytes);
+        connection.start_batch(count, count * self.request_bytes);
         connection.send(&self.batch)
     }
 }

@@ -140,7 +140,7 @@ impl Generator {
     }
 
     fn send_one(&mut self, index: usize) -> Result<(), LoadError> {
-        self.connections[index].owe(1, self.request_bytes);
+        self.connections[index].start_batch(1, self.request_bytes);
         self.connections[index].send(&self.batch)
     }
 }

@@ -69,14 +69,14 @@ on_every_loop!(
 );
 fn reads_append_to_the_buffer_and_would_block_is_no_end<L: OnLoop>() {
     let mut rig = Rig::<Actor<ReadProgress>, L>::new(&Config::new(), ReadProgress::default());
-    let (mut door, target) = rig.door();
+    let (mut door, target) = rig.peer_listener();
     rig.add(|scope| {
         Response::attempt(|| {
             let socket = StreamOn::<L>::connect(&target, scope)?;
             Ok(Response::ok(reader(socket, scope)))
         })
     });
-    let mut end = rig.enter(&mut door);
+    let mut end = rig.accept_peer(&mut door);
     rig.until(|rig| rig.machines() == 0 || rig.context(|got| got.nothing > 0));
     assert!(rig.context(|got| !got.has_ended), "there is nothing yet");
     rig.send(&mut end, TEXT).expect("there is room");

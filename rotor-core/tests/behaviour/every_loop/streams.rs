@@ -125,14 +125,18 @@ pub(crate) fn check_echo<L: OnLoop, D: Listener<Socket: MaybeSend> + MaybeSend>(
 
 on_every_loop!(streams_carry_bytes_both_ways);
 fn streams_carry_bytes_both_ways<L: OnLoop>() {
-    type Door<L> = ListenerOn<L>;
-    check_echo::<L, Door<L>>(&local(), |listener| listener.local_address().expect("it is bound"));
+    type PeerListener<L> = ListenerOn<L>;
+    check_echo::<L, PeerListener<L>>(&local(), |listener| {
+        listener.local_address().expect("it is bound")
+    });
     // Not every computer has IPv6.
     let ipv6 = "[::1]:0".parse().expect("an address");
     if std::net::TcpListener::bind(ipv6).is_ok() {
-        check_echo::<L, Door<L>>(&ipv6, |listener| listener.local_address().expect("it is bound"));
+        check_echo::<L, PeerListener<L>>(&ipv6, |listener| {
+            listener.local_address().expect("it is bound")
+        });
     }
-    check_echo::<L, Either<Door<L>, Door<L>>>(&Either::B(local()), |listener| {
+    check_echo::<L, Either<PeerListener<L>, PeerListener<L>>>(&Either::B(local()), |listener| {
         Either::B(listener.local_address().expect("it is bound"))
     });
 }
@@ -174,7 +178,7 @@ fn a_connection_attempt_is_pending_until_it_succeeds_or_fails<L: OnLoop>() {
         rig.turn();
     }
     let mut rig = Rig::<Actor<()>, L>::new(&Config::new(), ());
-    let (_door, address) = rig.door();
+    let (_door, address) = rig.peer_listener();
     let mut socket = None;
     rig.add(|scope| {
         socket = Some(StreamOn::<L>::connect(&address, scope).expect("it only begins"));

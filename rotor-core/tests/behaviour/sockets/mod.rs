@@ -19,7 +19,7 @@ use rotor_core::{Config, EarlyScope, Response};
 use rotor_test_kit::Directory;
 
 use crate::actor::{Actor, idle};
-use crate::loops::{OnKernel, Tested};
+use crate::loops::{OnKernel, TestMachine};
 
 const TEXT: &[u8] = b"The quick brown fox jumps over the lazy dog";
 
@@ -53,7 +53,7 @@ fn with_scope<L: OnKernel, T>(ask: impl FnOnce(&mut EarlyScope<'_>) -> T) -> T {
     answer.expect("the closure ran")
 }
 
-fn new_loop<L: OnKernel, M: Tested>() -> rotor_core::Loop<M, <L as OnKernel>::Backend> {
+fn new_loop<L: OnKernel, M: TestMachine>() -> rotor_core::Loop<M, <L as OnKernel>::Backend> {
     L::new_loop(&Config::new()).expect("there are descriptors")
 }
 

@@ -1,4 +1,4 @@
-//! Circles in a graph of files.
+//! Cycles in a graph of files.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -7,20 +7,22 @@ use crate::arrows::Arrows;
 
 /// Files that all lead to each other.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Circle {
+pub(crate) struct Cycle {
     /// All of them.
     pub(crate) files: BTreeSet<String>,
     /// One shortest way round: a file, and the path by which it names something of the next one.
     steps: Vec<(String, String)>,
 }
 
-/// Every circle, each file in one at most.
-pub(crate) fn circles(arrows: &Arrows) -> Vec<Circle> {
-    let reached: BTreeMap<&String, BTreeSet<&String>> =
-        arrows.keys().map(|from| (from, ways(arrows, from).into_keys().collect())).collect();
+/// Every cycle, each file in one at most.
+pub(crate) fn cycles(arrows: &Arrows) -> Vec<Cycle> {
+    let reached: BTreeMap<&String, BTreeSet<&String>> = arrows
+        .keys()
+        .map(|from| (from, shortest_paths(arrows, from).into_keys().collect()))
+        .collect();
     let leads = |from: &String, to: &String| reached.get(from).is_some_and(|all| all.contains(to));
     let mut seen = BTreeSet::new();
-    let mut circles = Vec::new();
+    let mut cycles = Vec::new();
     for from in arrows.keys().filter(|from| leads(from, from)) {
         if !seen.contains(from) {
             let files: BTreeSet<String> = reached[from]
@@ -29,17 +31,17 @@ pub(crate) fn circles(arrows: &Arrows) -> Vec<Circle> {
                 .map(|to| to.to_string())
                 .collect();
             seen.extend(files.iter().cloned());
-            let ways_round = files.iter().map(|file| round(arrows, file));
+            let ways_round = files.iter().map(|file| shortest_cycle(arrows, file));
             let steps = ways_round.min_by_key(Vec::len).unwrap_or_default();
-            circles.push(Circle { files, steps });
+            cycles.push(Cycle { files, steps });
         }
     }
-    circles
+    cycles
 }
 
-/// The files that are reached from one, itself only if it is in a circle, each with the one before
+/// The files that are reached from one, itself only if it is in a cycle, each with the one before
 /// it on a shortest way.
-fn ways<'a>(arrows: &'a Arrows, from: &'a String) -> BTreeMap<&'a String, &'a String> {
+fn shortest_paths<'a>(arrows: &'a Arrows, from: &'a String) -> BTreeMap<&'a String, &'a String> {
     let mut before = BTreeMap::new();
     let mut open = VecDeque::from([from]);
     while let Some(file) = open.pop_front() {
@@ -53,9 +55,9 @@ fn ways<'a>(arrows: &'a Arrows, from: &'a String) -> BTreeMap<&'a String, &'a St
     before
 }
 
-/// A shortest way from a file in a circle back to it.
-fn round(arrows: &Arrows, start: &String) -> Vec<(String, String)> {
-    let before = ways(arrows, start);
+/// A shortest way from a file in a cycle back to it.
+fn shortest_cycle(arrows: &Arrows, start: &String) -> Vec<(String, String)> {
+    let before = shortest_paths(arrows, start);
     let mut steps = Vec::new();
     let mut to = start;
     loop {
@@ -69,7 +71,7 @@ fn round(arrows: &Arrows, start: &String) -> Vec<(String, String)> {
     }
 }
 
-impl fmt::Display for Circle {
+impl fmt::Display for Cycle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (file, path) in &self.steps {
             write!(f, "{file} ─{path}─▶ ")?;
