@@ -58,7 +58,7 @@ mod tests {
             (&[(SMALL_READ_BYTES, LARGE)], true),
             (&[(SMALL_READ_BYTES - 1, LARGE)], false),
             (&[(LARGE, LARGE), (1, LARGE)], true),
-            // There may be more.
+            // The read filled its buffer, so there may be more.
             (&[(100, 100)], true),
             (&[(0, LARGE)], false),
         ] {
@@ -67,7 +67,7 @@ mod tests {
             assert!(!bulk.is_on(), "of little nothing is told that would make it much");
             bulk.on_read(0, LARGE);
             bulk.start();
-            // Of what came before the kernel was asked to tell.
+            // A read of bytes that arrived before the kernel was asked to notify.
             bulk.on_read(1, LARGE);
             assert!(bulk.is_on());
             bulk.on_notification();

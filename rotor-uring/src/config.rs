@@ -137,7 +137,7 @@ mod tests {
     fn settings_are_clamped_and_their_memory_is_computed() {
         let config = UringConfig::new();
         assert_eq!(config.memory_bytes(), 1_024 * 68 + 131_072 + 16 * (65_536 + 16));
-        // There are as many completions as submissions at the least.
+        // There are at least as many completions as submissions.
         let few = config.clone().submissions(4_096).completions(2).buffers(1, 256);
         assert_eq!(few.memory_bytes(), 4_096 * 68 + 4_096 * 16 + 256 + 16);
         let config = config.submissions(0).completions(0).events_max(0);

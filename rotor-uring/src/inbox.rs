@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use crate::buffer_table::BufferTable;
 
-    /// One buffer that says how often it was handed back.
+    /// One buffer, with a count of how often it was handed back.
     struct OneBuffer {
         table: BufferTable,
         bytes: Vec<u8>,
@@ -134,7 +134,7 @@ mod tests {
         }
     }
 
-    /// An inbox with the text, in pieces of these lengths.
+    /// An inbox that holds the text in pieces of these lengths.
     fn inbox(text: &str, lengths: &[usize]) -> (Inbox, OneBuffer) {
         let mut table = BufferTable::new(1, text.len() as u32);
         let mut inbox = Inbox::default();

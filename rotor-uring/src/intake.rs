@@ -247,14 +247,14 @@ mod tests {
         let cases = [
             (Delivering, Data, false, Delivering, AfterInput::Notify),
             (Delivering, Data, true, Delivering, AfterInput::NotifyAndResubmit),
-            // Not anew: whoever asks finds the end of it.
+            // Not resubmitted: the next direct read finds the reason.
             (Delivering, Readable, true, Direct, AfterInput::Notify),
             (Delivering, End, true, Direct, AfterInput::NotifyEnd),
             (Delivering, Cancelled, true, Direct, AfterInput::Notify),
             (Delivering, NoBuffer, true, Direct, AfterInput::Notify),
             (Delivering, Failed(RESET), true, Direct, AfterInput::NotifyError),
             (Cancelling, Data, false, Cancelling, AfterInput::Notify),
-            // Not anew: it was to end.
+            // Not resubmitted: it was to be cancelled.
             (Cancelling, Data, true, Direct, AfterInput::Notify),
             (Cancelling, Readable, true, Direct, AfterInput::Notify),
             (Cancelling, End, true, Direct, AfterInput::NotifyEnd),

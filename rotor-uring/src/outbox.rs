@@ -225,7 +225,7 @@ mod tests {
         outbox.write(&[IoSlice::new(bytes)], Vec::new)
     }
 
-    /// One whose first bytes are with the kernel.
+    /// An outbox whose first bytes are with the kernel.
     fn sending(bytes: &[u8]) -> Outbox {
         let mut outbox = Outbox::default();
         assert_eq!(write(&mut outbox, bytes).ok(), Some(bytes.len()));
@@ -247,7 +247,7 @@ mod tests {
             (0, SendOutcome::Failed, EPIPE),
             (-EINTR, SendOutcome::Partial(0), 0),
             (-EAGAIN, SendOutcome::Partial(0), 0),
-            // Not by us: what it had taken would be missing from the midst of the stream.
+            // Not cancelled by us: these bytes would be missing from the middle of the stream.
             (-ECANCELED, SendOutcome::Failed, ECANCELED),
             (-104, SendOutcome::Failed, 104),
         ];

@@ -1,6 +1,6 @@
-//! Whatever is done with some connections, in whatever order: what is read is what was written, no edge is
-//! lost, and nothing is left behind. The order is drawn from a seed, which a failure names;
-//! `ROTOR_URING_SEEDS` says how many there are (8 by default, each with three configurations).
+//! Operations on a few connections in any order: the bytes read are the bytes written, no edge is
+//! lost, and nothing is left behind. The order comes from a seed, which a failure names.
+//! `ROTOR_URING_SEEDS` sets the number of seeds (8 by default, each with three configurations).
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
@@ -15,13 +15,13 @@ use rotor_core::EventSet;
 use rotor_core::net::StreamSocket;
 use rotor_uring::{UringConfig, UringTcpListener, UringTcpStream};
 
-/// How many connections there are at once, at the most.
+/// The maximum number of concurrent connections.
 const CONNECTIONS_MAX: usize = 6;
 const STEPS: usize = 300;
-/// How many bytes a read or a write is about, at the most: more than what is handed over at once.
+/// The maximum number of bytes of a read or write: more than one operation hands over.
 const BYTES_MAX: usize = 40_000;
 
-/// One direction of a connection: what is at which place is computed, so nothing need be kept.
+/// One direction of a connection. The byte at each position is computed, so no data is stored.
 #[derive(Default)]
 struct Direction {
     salt: u64,
@@ -29,8 +29,8 @@ struct Direction {
     read: u64,
     /// The writer can write no more.
     is_shut: bool,
-    /// The reader has met the end. What was written before may be under way when the writer cannot
-    /// write any more, so these are two things.
+    /// The reader has reached the end. Earlier bytes may still be in flight when the writer can
+    /// write no more, so the two are separate.
     has_ended: bool,
 }
 
@@ -39,7 +39,8 @@ impl Direction {
         (at.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(self.salt) >> 56) as u8
     }
 
-    /// Writes up to so many bytes; whether it took any. What fails ends it.
+    /// Writes up to `count` bytes. Returns `false` if that would block. A failure ends the
+    /// direction.
     fn write(&mut self, socket: &mut impl Write, count: usize) -> bool {
         let bytes: Vec<u8> = (0..count as u64).map(|at| self.byte(self.written + at)).collect();
         match socket.write(&bytes) {
@@ -50,7 +51,7 @@ impl Direction {
         true
     }
 
-    /// Reads up to so many; whether there may be more.
+    /// Reads up to `count` bytes. Returns whether there may be more.
     fn read(&mut self, socket: &mut impl Read, count: usize) -> bool {
         let mut bytes = vec![0; count];
         match socket.read(&mut bytes) {
@@ -74,7 +75,7 @@ struct Connection {
     server: UringTcpStream,
     client: TcpStream,
     is_registered: bool,
-    /// To the server, and from it.
+    /// The directions to the server and from it.
     to: Direction,
     from: Direction,
 }
@@ -85,7 +86,7 @@ struct World {
     listener: UringTcpListener,
     address: SocketAddr,
     connections: Vec<Connection>,
-    /// Of servers that were dropped, to be read to their end.
+    /// Clients whose servers were dropped, to be read to their end.
     unfinished: Vec<(TcpStream, Direction)>,
 }
 
@@ -120,10 +121,10 @@ impl World {
                 self.rig.register(&mut one.server);
                 one.is_registered = true;
             }
-            // Ends of one direction; what fails is told elsewhere.
+            // Ends of one direction; failures are reported elsewhere.
             89 => drop(one.client.shutdown(Shutdown::Write)),
             90 => drop(one.server.shutdown(Shutdown::Write)),
-            // A call in the midst of a turn.
+            // A system call in the middle of a turn.
             91..94 => drop(self.rig.listen()),
             94..97 => {
                 let one = self.connections.swap_remove(index);
@@ -148,14 +149,15 @@ impl World {
         self.connections.push(Connection { server, client, is_registered: false, to, from });
     }
 
-    /// Each connection in turn: its machine, which waits for events, hears of all that comes and of room.
+    /// For each connection in turn: a machine that waits for events is notified of arriving bytes,
+    /// and of room to write.
     fn check_events(&mut self) {
         for one in &mut self.connections {
             if !one.is_registered {
                 self.rig.register(&mut one.server);
                 one.is_registered = true;
             }
-            // As a machine that has read until there was nothing.
+            // Like a machine that has read until nothing was left.
             while one.to.read(&mut one.server, BYTES_MAX) {}
             self.rig.take_events();
             let is_tried = !one.to.has_ended && one.to.write(&mut one.client, 10);
@@ -177,7 +179,7 @@ impl World {
         }
     }
 
-    /// All that was written arrives, and its end; then nobody is left.
+    /// All written bytes arrive, then the end; no connection is left.
     fn finish(mut self, base: usize) {
         for mut one in self.connections.drain(..) {
             let _over = one.client.shutdown(Shutdown::Write);

@@ -1,4 +1,5 @@
-//! Streams that had taken more than could be sent: their peers never take for complete what was cut off.
+//! Streams that have taken more bytes than could be sent: their peers never mistake the truncated
+//! output for a complete one.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
@@ -12,7 +13,8 @@ use rig::{Rig, not_yet, text};
 use rotor_core::net::StreamSocket;
 use rotor_uring::{UringConfig, UringTcpStream};
 
-/// Written until neither the kernel nor the stream takes more; and how much that was, in bytes.
+/// Writes until neither the kernel nor the stream takes more. Returns the two ends, and the number
+/// of bytes.
 fn fill_stream(rig: &mut Rig) -> (UringTcpStream, TcpStream, usize) {
     let (mut server, client) = rig.pair();
     server.set_send_buffer(4_096).expect("it can be");
@@ -28,7 +30,7 @@ fn fill_stream(rig: &mut Rig) -> (UringTcpStream, TcpStream, usize) {
     (server, client, taken)
 }
 
-/// What a client hears that reads on until there is no more.
+/// Reads a client until it ends. Returns the bytes, and how it ended.
 fn read_to_end(mut client: TcpStream) -> (Vec<u8>, Result<(), ErrorKind>) {
     client.set_nonblocking(false).expect("it can be");
     client.set_read_timeout(Some(Duration::from_secs(60))).expect("it is not zero");
@@ -44,7 +46,7 @@ fn a_stream_whose_linger_time_ends_is_reset() {
     let (server, client, taken) = fill_stream(&mut rig);
     drop(server);
     rig.until(|rig| rig.stats().sockets == base);
-    // It is closed with the next wait.
+    // It is closed at the next wait.
     rig.turn();
     assert_eq!(rig.stats().lingered_too_long, 1);
     let (got, end) = read_to_end(client);
@@ -64,7 +66,7 @@ fn a_loop_that_ends_resets_streams_with_unsent_bytes() {
 
 #[test]
 fn a_sent_stream_ends_in_order_although_its_linger_time_is_over() {
-    // One completion in a turn: the others are there when the time of their streams is over.
+    // One completion per turn: the others are pending when the linger time of their streams ends.
     let config = UringConfig::new().events_max(1).linger(Duration::ZERO);
     let Some(mut rig) = Rig::open(&config) else { return };
     let base = rig.stats().sockets;

@@ -1,4 +1,4 @@
-//! A process without a descriptor left; so it has a test alone.
+//! A process without a free descriptor, so this file has only one test.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 

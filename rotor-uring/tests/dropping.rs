@@ -1,7 +1,7 @@
-//! Connections that are dropped at each step of their life, by either side; and loops that end with
-//! operations under way. `ROTOR_CHURN` says how often (6 times by default, each step), and
-//! `ROTOR_CHURN_MANY` how many come and go by the hundred (2,000). Under the address sanitizer by
-//! `tests/long/uring`.
+//! Connections that are dropped at each step of their life, by either side, and loops that end with
+//! operations in flight. `ROTOR_CHURN` sets how often each step runs (6 by default), and
+//! `ROTOR_CHURN_MANY` the number of connections that are opened and dropped by the hundred (2,000
+//! by default). `tests/long/uring` runs this under the address sanitizer.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ use rotor_core::Interest;
 use rotor_core::net::StreamSocket;
 use rotor_uring::{UringConfig, UringTcpListener, UringTcpStream, UringUnixStream};
 
-/// What has been done with a connection before it is dropped.
+/// What is done with a connection before it is dropped.
 type Step = (&'static str, fn(&mut Rig, &mut UringTcpStream, &mut TcpStream));
 
 const STEPS: [Step; 15] = [
@@ -107,7 +107,7 @@ fn rounds() -> usize {
     std::env::var("ROTOR_CHURN").ok().and_then(|text| text.parse().ok()).unwrap_or(6)
 }
 
-/// Small, so that all that can run out does.
+/// Small limits, so that everything that can run out does.
 fn small() -> UringConfig {
     UringConfig::new()
         .buffers(2, 2_048)
@@ -121,7 +121,8 @@ fn accept(rig: &mut Rig, listener: &mut UringTcpListener) -> UringTcpStream {
     rig.accept(listener)
 }
 
-/// How many rounds a loop has; then there is another one, as each registration leaves a machine in it.
+/// How many rounds a loop runs. Then a new one is made, since each registration leaves a machine in
+/// it.
 const ROUNDS_PER_LOOP: usize = 1_000;
 
 #[test]
@@ -143,7 +144,7 @@ fn churn(rig: &mut Rig, rounds: Range<usize>) {
             let mut client = connect(address);
             let mut server = accept(rig, &mut listener);
             step(rig, &mut server, &mut client);
-            // By the one side first, or by the other.
+            // One side is dropped first, or the other.
             if (round + name.len()) % 2 == 0 {
                 drop(client);
                 rig.turns(round % 3);
@@ -162,7 +163,7 @@ fn churn(rig: &mut Rig, rounds: Range<usize>) {
     assert_eq!(rig.stats().stale, 0);
 }
 
-/// How many connections a batch has.
+/// The number of connections in a batch.
 const BATCH_SIZE: usize = 100;
 
 #[test]
@@ -184,8 +185,8 @@ fn many_short_connections_leave_no_sockets() {
     }
 }
 
-/// A batch: each connection has come to another point when it is dropped, by the one side first or by the
-/// other. By Unix sockets, as ports would run out.
+/// Runs a batch: each connection has come to another point when it is dropped, by one side first or
+/// by the other. The batch uses Unix sockets, since ports would run out.
 fn run_batch(rig: &mut Rig, batch: usize) {
     let mut pairs: Vec<_> = rig.with(|scope| {
         let pair = |_| {
@@ -235,7 +236,7 @@ fn a_loop_can_end_with_operations_of_every_kind_in_flight() {
                 kept.push((server, client));
             }
             let (servers, clients): (Vec<_>, Vec<_>) = kept.into_iter().unzip();
-            // The loop before its sockets, or behind them, or behind some.
+            // The loop is dropped before its sockets, after them, or after some of them.
             match round % 3 {
                 0 => drop(rig),
                 1 => drop((servers, rig)),
@@ -265,7 +266,7 @@ fn bytes_queued_behind_a_send_are_sent_when_the_loop_ends() {
         let Some(mut rig) = Rig::open(&config) else { return };
         let mut pairs: Vec<_> = (0..8).map(|_| rig.pair()).collect();
         rig.turns(50);
-        // Of one stream the loop hears that this has left, as it takes one completion in a turn.
+        // The loop sees the completion of only one of these writes, since it takes one per turn.
         pairs.iter_mut().for_each(|(server, _)| server.write_all(b"one").expect("it is taken"));
         rig.turn();
         pairs.iter_mut().for_each(|(server, _)| server.write_all(b"two").expect("it is taken"));

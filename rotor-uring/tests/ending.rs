@@ -1,4 +1,4 @@
-//! Streams whose peer has ended its side: what comes behind that.
+//! Streams whose peer has ended its side, and what follows that end.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "the other end is no machine")]
@@ -13,7 +13,7 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{EventSet, Interest};
 use rotor_uring::{UringConfig, UringTcpStream};
 
-/// What is told in so many turns, or as soon as something is.
+/// The next event, or `None` if there is none in 2,000 turns.
 fn next_event(rig: &mut Rig) -> Option<EventSet> {
     for _ in 0..2_000 {
         if let Some(events) = rig.take_events().first() {
@@ -26,7 +26,7 @@ fn next_event(rig: &mut Rig) -> Option<EventSet> {
 
 #[test]
 fn a_reset_after_an_end_is_reported() {
-    // With what is unread copied, and where a socket is asked.
+    // With unread bytes that are copied, and with a socket that is read by calls.
     for config in [UringConfig::new(), UringConfig::new().unread_bytes_max(1)] {
         let Some(mut rig) = Rig::open(&config) else { return };
         let (mut server, mut client) = rig.pair();
@@ -55,7 +55,7 @@ fn a_reset_after_an_end_is_reported() {
 #[test]
 fn a_reset_during_deregistration_is_reported_to_the_next_machine() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
-    // When it is handed on, and the reset comes: in turns.
+    // The turns before the deregistration, and between the reset and the registration.
     for (before, after) in [(0, 0), (3, 0), (0, 3), (3, 3)] {
         let (mut server, client) = rig.pair();
         client.shutdown(Shutdown::Write).expect("it is there");
@@ -68,7 +68,7 @@ fn a_reset_during_deregistration_is_reported_to_the_next_machine() {
         rig.turns(after);
         rig.take_events();
         rig.register(&mut server);
-        // That there is an end to be read, and what came behind it.
+        // The end is reported, and the reset that came after it.
         let gone = EventSet::ERROR | EventSet::READ_CLOSED | EventSet::WRITE_CLOSED;
         let events = next_event(&mut rig).expect("there is an end");
         let events = if events.contains(gone) { Some(events) } else { next_event(&mut rig) };
@@ -106,7 +106,7 @@ fn a_shutdown_of_both_sides_follows_the_written_bytes() {
     rig.turn();
     server.write_all(b"last words").expect("it is taken");
     server.shutdown(Shutdown::Both).expect("it is connected");
-    // Ours is told later, and what would come is not heard any more.
+    // Our end is sent later, and nothing that arrives is read any more.
     assert_eq!(rig.read(&mut server, None), b"");
     assert_eq!(rig.read(&mut client, None), b"last words");
 }
@@ -155,6 +155,6 @@ fn a_file_follows_the_bytes_written_in_the_same_turn() {
         sent = sent.max(not_yet(server.send_file(&program, 0, 4 - sent)).unwrap_or(0));
         sent == 4
     });
-    // How a program of Linux begins (elf(5)).
+    // The first bytes of a Linux program (elf(5)).
     assert_eq!(rig.read(&mut client, Some(8)), b"head\x7fELF");
 }

@@ -1,4 +1,4 @@
-//! What happens when something runs out: buffers, room in a queue, room for what is unread.
+//! What happens when something runs out: buffers, room in a queue, room for unread bytes.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
@@ -25,7 +25,7 @@ fn a_socket_without_a_free_buffer_is_read_by_system_calls() {
         assert!(rig.read(server, Some(text.len())) == text);
     }
     assert!(rig.stats().buffers_exhausted > 0 && rig.stats().direct_calls > 0);
-    // And given again, once there is one.
+    // The ring delivers again once a buffer is free.
     let calls = rig.stats().direct_calls;
     for (server, client) in &mut pairs {
         assert!(not_yet(server.read(&mut [0])).is_none());
@@ -44,13 +44,14 @@ fn unread_bytes_leave_their_buffer_when_the_turn_ends() {
     rig.until(|rig| rig.stats().bytes_copied == 9);
     let (mut server, mut client) = rig.pair();
     for _ in 0..100 {
-        // By the ring, which has heard of the receive.
+        // Delivered by the ring, to which the receive has been submitted.
         rig.turn();
         client.write_all(&[7; 100]).expect("it fits");
         rig.turn();
         assert_eq!(rig.read(&mut server, Some(100)), [7; 100]);
     }
-    // Where it is full there is none for a moment. If the first one kept it, there never was again.
+    // While the buffer is full, there is none for a moment. If the first stream kept it, there
+    // would never be one again.
     assert!(rig.stats().buffers_exhausted < 10, "{:?}", rig.stats());
     its_peer.write_all(b", and more").expect("it fits");
     assert_eq!(rig.read(&mut idle, Some(19)), b"for later, and more");
@@ -64,13 +65,13 @@ fn delivery_to_an_unread_stream_stops_at_the_maximum() {
     server.set_receive_buffer(32 * 1024).expect("it can be");
     let text = text(32 << 20);
     let mut sent = 0;
-    // Until the kernel has no more room, whatever turns are taken.
+    // Until the kernel has no more room, however many turns are taken.
     for _ in 0..50 {
         sent += fill(&mut client, &text[sent..]);
         rig.turn();
     }
     assert!(sent < text.len() && rig.stats().held_back == 1, "{sent}, {:?}", rig.stats());
-    // At the most what fits into all buffers.
+    // At most what fits into all buffers.
     assert!(rig.stats().bytes_copied <= config.memory_bytes() as u64, "{:?}", rig.stats());
     let mut got = Vec::new();
     while got.len() < text.len() {
@@ -107,7 +108,7 @@ fn rings_of_all_sizes_transfer_the_same_bytes() {
         large.submissions(u32::MAX).completions(u32::MAX).buffers(u16::MAX, u32::MAX),
         UringConfig::new().submissions(3).completions(5).buffers(7, 777),
     ] {
-        // Where there is no memory for the largest, the others are tried all the same.
+        // If there is no memory for the largest configuration, the others are tried nevertheless.
         let Some(mut rig) = Rig::open(&config) else { continue };
         let mut pairs: Vec<_> = (0..3).map(|_| rig.pair()).collect();
         let text = text(20_000);
@@ -121,7 +122,7 @@ fn rings_of_all_sizes_transfer_the_same_bytes() {
     }
 }
 
-/// So where a loop runs, its operations do: there is no thread beside it that one would have to keep to
+/// So operations run where their loop runs: there is no other thread that would have to be bound to
 /// the same processors (`IORING_REGISTER_IOWQ_AFF`, io_uring_register(2)).
 #[test]
 fn no_operation_runs_on_a_kernel_worker_thread() {
@@ -144,10 +145,10 @@ fn no_operation_runs_on_a_kernel_worker_thread() {
     }
     let threads = std::fs::read_dir("/proc/self/task").expect("it is Linux");
     let names = threads.flatten().flat_map(|thread| {
-        // One that has ended meanwhile has none.
+        // A thread that has ended meanwhile has no name.
         std::fs::read_to_string(thread.path().join("comm"))
     });
-    // As the kernel calls them (`iou-wrk-` and the number of the thread that they are for).
+    // The kernel's names for its workers: `iou-wrk-` and the id of the thread that they work for.
     let workers: Vec<_> = names.filter(|name| name.starts_with("iou-wrk")).collect();
     assert!(workers.is_empty(), "{workers:?}");
 }
@@ -182,7 +183,7 @@ fn unaccepted_connections_stay_in_the_systems_backlog() {
     let servers: Vec<_> = clients.iter().map(|_| rig.accept(&mut listener)).collect();
     assert_eq!(rig.stats().sockets, base.sockets + servers.len());
     assert!(not_yet(listener.accept()).is_none() && !listener.has_waiting());
-    // And the next one is told of.
+    // The next connection is reported.
     rig.turns(2);
     rig.take_events();
     let _last = connect(address);
@@ -200,7 +201,7 @@ fn accepting_makes_no_call_that_finds_no_connection() {
         let _clients: Vec<_> = (0..count).map(|_| connect(address)).collect();
         rig.until(|rig| rig.take_events().iter().any(|events| events.is_readable()));
         let calls = rig.stats().direct_calls;
-        // On loopback whoever has connected is in the queue.
+        // On loopback, every established connection is already in the queue.
         let taken = (0..).map_while(|_| not_yet(listener.accept())).count();
         assert_eq!((taken, rig.stats().direct_calls - calls), (count, count as u64));
     }
@@ -215,7 +216,7 @@ fn a_slow_peer_gets_all_bytes_and_then_the_end() {
     let (mut taken, mut got) = (0, Vec::new());
     let mut chunk = [0; 1_000];
     rig.until(|rig| {
-        // Small ones, so that they go through the ring.
+        // Small writes, so that they go through the ring.
         while taken < text.len() {
             let piece = &text[taken..(taken + 3_000).min(text.len())];
             let Some(count) = not_yet(server.write(piece)) else { break };
@@ -280,7 +281,7 @@ fn a_socket_belongs_to_one_ring_and_registers_once() {
         rotor_core::Response::done()
     });
     made.expect_err("it ended at once");
-    // What came meanwhile is told of when it is registered again.
+    // Events that came meanwhile are reported when it is registered again.
     rig.register(&mut server);
 }
 
@@ -301,7 +302,7 @@ fn bytes_that_arrive_while_deregistered_are_reported_on_registration() {
 #[test]
 fn room_gained_while_deregistered_is_reported_on_registration() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
-    // Through the ring, and by calls, with a poll for room.
+    // Through the ring, and by direct calls with a poll for room.
     for len in [10_000, 20_000] {
         let (mut server, mut client) = rig.pair();
         server.set_send_buffer(4_096).expect("it can be");
@@ -335,14 +336,14 @@ fn listeners_and_datagram_sockets_get_events_after_reregistering() {
     let theirs = datagrams.local_address().expect("it is bound");
     rig.with(|scope| scope.register(&mut datagrams, Interest::Readable)).expect("of this backend");
     rig.turns(3);
-    // In one turn: the kernel has not let go of the first poll when the second one is wanted.
+    // In one turn: the kernel still has the first poll when the second one is requested.
     rig.with(|scope| {
         scope.deregister(&mut listener).expect("it is registered");
         scope.register(&mut listener, Interest::Readable).expect("it is not");
         scope.deregister(&mut datagrams).expect("it is registered");
         scope.register(&mut datagrams, Interest::Readable).expect("it is not");
     });
-    // Told for nothing, as may be: their machines find that there is none.
+    // Spurious events are allowed: the machines find nothing.
     rig.turns(3);
     assert!(not_yet(listener.accept()).is_none());
     assert!(not_yet(datagrams.receive_from(&mut [0; 9])).is_none());
@@ -365,12 +366,12 @@ fn bytes_in_the_kernel_are_read_once_before_the_first_wait() {
     let mut server = rig.accept(&mut listener);
     client.write_all(b"request").expect("it fits");
     rig.register(&mut server);
-    // As a machine does that is to end and looks once more.
+    // Like a machine that reads once more before it ends.
     let mut bytes = [0; 4];
     assert_eq!(not_yet(server.read(&mut bytes)), Some(4));
     assert_eq!(&bytes, b"requ");
     client.write_all(b", another").expect("it fits");
-    // A call in the midst of a turn: from now on the kernel has heard of it.
+    // A system call in the middle of a turn, which also submits the receive to the kernel.
     drop(listener);
     assert_eq!(rig.read(&mut server, Some(12)), b"est, another");
 }
@@ -394,16 +395,16 @@ fn a_bulk_stream_is_read_by_system_calls_until_a_small_read() {
     let text = text(8 << 20);
     let (mut sent, mut got) = (0, Vec::new());
     while got.len() < text.len() {
-        // The kernel has heard by then that the stream was emptied.
+        // At the end of the turn the kernel is told that the stream was emptied.
         rig.turn();
         sent += fill(&mut client, &text[sent..]);
         let so_far = got.len();
         got.extend(rig.read(&mut server, Some(sent - so_far)));
     }
     assert!(got == text);
-    // At first the kernel has put what came into the buffers; never again.
+    // The kernel has put arriving bytes into the buffers only at first.
     assert_eq!(rig.stats().held_back, 1, "{:?}", rig.stats());
-    // The first message that is little is asked for, the others are given.
+    // The first small message is read by a direct call; the others are delivered.
     let calls = rig.stats().direct_calls;
     for _ in 0..10 {
         rig.turn();
@@ -413,7 +414,7 @@ fn a_bulk_stream_is_read_by_system_calls_until_a_small_read() {
         assert!(not_yet(server.read(&mut [0])).is_none());
     }
     assert!(rig.stats().direct_calls <= calls + 3, "{:?}", rig.stats());
-    // And the end is told as ever, also where much came before it.
+    // The end is reported as usual, even after a bulk transfer.
     let (mut sent, mut got) = (0, Vec::new());
     while sent < text.len() {
         rig.turn();

@@ -1,4 +1,4 @@
-//! What is asked for when a listener is bound.
+//! The options with which a listener is bound.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 

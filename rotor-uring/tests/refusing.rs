@@ -1,5 +1,5 @@
-//! Systems that really refuse: a seccomp filter on the thread of the test, and limits on a process
-//! of its own. The program runs on mio, and the log has one line that says why.
+//! Systems that really refuse a ring: by a seccomp filter on the test's thread, and by limits on a
+//! separate process. The program runs on mio, and one log line says why.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 #![expect(
@@ -33,18 +33,19 @@ use echo::Echo;
 #[path = "../../tests/loops/echo.rs"]
 mod echo;
 
-/// io_uring_setup(2) and the other two, on every architecture of today.
+/// The numbers of io_uring_setup(2) and the other two system calls, the same on every current
+/// architecture.
 const SETUP: i64 = 425;
 const ENTER: i64 = 426;
 const REGISTER: i64 = 427;
 
-/// What a process is that has a limit, and which.
+/// Set in the process that runs a test under a limit.
 const LIMITED: &str = "ROTOR_TEST_LIMITED";
 
 #[test]
 fn a_ring_forbidden_by_seccomp_falls_back_to_mio_and_logs_why() {
-    // Where there is no ring without our filter the line may be of that: another filter forbids it
-    // already, the sysctl is at 1 or 2, or the kernel is too old.
+    // If there is no ring even without our filter, the line may give the reason for that: another
+    // filter already forbids it, the sysctl is at 1 or 2, or the kernel is too old.
     let no_ring = Uring::open(&UringConfig::new()).err();
     if let Some(refused) = &no_ring {
         eprintln!("skipped, at what it is refused: {refused}");
@@ -56,7 +57,7 @@ fn a_ring_forbidden_by_seccomp_falls_back_to_mio_and_logs_why() {
         (ENTER, Errno::PERM, "a first call: a seccomp filter forbids it"),
         (ENTER, Errno::NOSYS, "a first call: the kernel was built without it"),
     ] {
-        // The filter is the thread's, and ends with it.
+        // The filter applies to this thread and ends with it.
         let tried = thread::spawn(move || {
             forbid(call, errno).map(|()| run(Choice::Uring, &UringConfig::new()))
         });
@@ -95,7 +96,7 @@ fn an_allowed_choice_is_used_and_logs_nothing() {
 #[test]
 fn the_program_runs_on_mio_without_memory_for_its_buffers() {
     run_limited("the_program_runs_on_mio_without_memory_for_its_buffers", |error| {
-        // The ring itself is made; the gigabyte of buffers is not.
+        // The ring itself is created; the gigabyte of buffers is not.
         set_limit(Resource::As, address_space() + (256 << 20));
         let config = UringConfig::new().buffers(1_024, 1 << 20);
         assert_eq!(error(&config), Some(Errno::NOMEM));
@@ -108,8 +109,8 @@ fn the_program_runs_on_mio_without_memory_for_its_buffers() {
 #[test]
 fn a_ring_without_descriptors_closes_what_it_opened() {
     run_limited("a_ring_without_descriptors_closes_what_it_opened", |error| {
-        // Those below are in use, all of them, also where some were inherited: the lowest that is free
-        // is given out.
+        // All lower descriptors are in use, even if some were inherited: the system assigns the
+        // lowest free number.
         set_limit(Resource::Nofile, u64::MAX);
         let highest = highest_descriptor();
         if getrlimit(Resource::Nofile).current.is_some_and(|most| most < highest + 5) {
@@ -117,8 +118,8 @@ fn a_ring_without_descriptors_closes_what_it_opened() {
         }
         while next_descriptor(true) < highest {}
         let first = next_descriptor(false);
-        // The waker and its copy are opened, the ring is not. Rings of other tests may leave the user no
-        // memory to lock.
+        // The waker and its copy are opened; the ring is not. Rings of other tests may leave the
+        // user no memory to lock.
         for free in 0..3 {
             set_limit(Resource::Nofile, first + free);
             let refused = error(&UringConfig::new());
@@ -137,7 +138,7 @@ fn a_ring_without_descriptors_closes_what_it_opened() {
 fn the_program_runs_on_mio_without_memory_to_lock() {
     run_limited("the_program_runs_on_mio_without_memory_to_lock", |error| {
         set_limit(Resource::Memlock, 0);
-        // Whoever has it may lock what he likes.
+        // With this capability, a process may lock any amount of memory.
         let mut own = capabilities(None).expect("they are read");
         own.effective.remove(CapabilitySet::IPC_LOCK);
         set_capabilities(None, own).expect("whoever has one may lay it aside");
@@ -151,18 +152,19 @@ fn the_program_runs_on_mio_without_memory_to_lock() {
     });
 }
 
-/// What whoever may lock no more memory is told.
+/// Part of the message if no more memory may be locked.
 const LOCKED: &str = "raise RLIMIT_MEMLOCK";
 
-/// One line is logged, of why it runs on mio.
+/// Asserts that one line was logged, which says why the loop runs on mio.
 fn assert_one_line(lines: &[String], cause: &str) {
     let [line] = lines else { panic!("{cause}: {lines:?}") };
     assert!(line.starts_with("the loop runs on mio: io_uring refused: "), "{line}");
-    // A ring that was dropped counts a moment longer, for all of the user's.
+    // A dropped ring still counts for a moment, against the limit for all rings of the user.
     assert!(line.contains(cause) || line.contains(LOCKED), "{cause}: {line}");
 }
 
-/// Has this thread's calls fail. `None`, and a line that says why, where that cannot be.
+/// Makes this system call fail on the current thread. If that is impossible, prints why and returns
+/// `None`.
 fn forbid(call: i64, errno: Errno) -> Option<()> {
     let forbidden = SeccompAction::Errno(errno.raw_os_error().unsigned_abs());
     let install = || -> Result<(), Box<dyn Error>> {
@@ -174,11 +176,11 @@ fn forbid(call: i64, errno: Errno) -> Option<()> {
     install().map_err(|why| eprintln!("skipped: no seccomp filter: {why}")).ok()
 }
 
-/// Opens a ring; with which error the system refuses it.
+/// Opens a ring. Returns the error if the system refuses it.
 type Open = dyn Fn(&UringConfig) -> Option<Errno>;
 
-/// Runs this test once more, in a process of its own, and there what it does, with a way to ask
-/// with which error the system refuses a ring.
+/// Runs this test again in a separate process. There, it calls `test` with a function that opens a
+/// ring and returns the system's error.
 fn run_limited(name: &str, test: fn(&Open)) {
     let open = |config: &UringConfig| {
         let refused = Uring::open(config).err()?;
@@ -200,14 +202,14 @@ fn run_limited(name: &str, test: fn(&Open)) {
     text.lines().filter(|line| line.contains("skipped: ")).for_each(|line| eprintln!("{line}"));
 }
 
-/// Sets the limit that is obeyed, as far as one may; that of whoever may raise it stays.
+/// Sets the soft limit, to the hard limit at most; the hard limit stays.
 fn set_limit(resource: Resource, to: u64) {
     let maximum = getrlimit(resource).maximum;
     let current = Some(maximum.map_or(to, |most| most.min(to)));
     setrlimit(resource, Rlimit { current, maximum }).expect("it is no more than one may have");
 }
 
-/// In bytes; all of it, whether it was touched or not.
+/// The size of the address space in bytes, including untouched memory.
 fn address_space() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("there is /proc");
     let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).expect("it has one");
@@ -215,32 +217,32 @@ fn address_space() -> u64 {
     kib.expect("a number") * 1024
 }
 
-/// The highest number of a descriptor that is in use.
+/// The highest descriptor in use.
 fn highest_descriptor() -> u64 {
     let open = fs::read_dir("/proc/self/fd").expect("there is /proc");
     let numbers = open.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     numbers.max().expect("that of the folder")
 }
 
-/// The number of the descriptor that is given out next; whether it is kept.
+/// The number of the next descriptor, which stays open if `is_kept`.
 fn next_descriptor(is_kept: bool) -> u64 {
     let file = fs::File::open("/dev/null").expect("it is there");
     let number = u64::try_from(file.as_raw_fd()).expect("it is no error");
     if is_kept {
-        // As long as the process, which ends with the test.
+        // Open until the process ends, together with the test.
         std::mem::forget(file);
     }
     number
 }
 
-/// The name of the loop that a program runs on, and what was logged of it.
+/// The name of the loop that a program runs on, and the lines that were logged.
 fn run(choice: Choice, config: &UringConfig) -> (io::Result<String>, Vec<String>) {
     clear_lines();
     let name = choose(choice, config, OneEcho);
     (name, LINES.take())
 }
 
-/// From here on this thread's lines are kept, beginning with none.
+/// Discards this thread's log lines. From here on, new ones are kept.
 fn clear_lines() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
@@ -254,7 +256,7 @@ thread_local! {
     static LINES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps what a thread logs.
+/// Keeps what each thread logs.
 struct Lines;
 
 impl log::Log for Lines {
@@ -271,7 +273,7 @@ impl log::Log for Lines {
     fn flush(&self) {}
 }
 
-/// Serves one connection, which says something and hears it back; on which loop it did.
+/// Serves one connection, which sends something and reads it back. Returns the name of the loop.
 struct OneEcho;
 
 impl OnAnyLoop for OneEcho {

@@ -1,4 +1,4 @@
-//! The driver by itself, with one end of each connection in the test.
+//! The driver alone. The test holds one end of each connection.
 
 use std::io::{IoSlice, Write};
 use std::os::unix::net::UnixStream;
@@ -19,7 +19,7 @@ fn finished_streams_behind_a_slow_sender_leave_the_linger_list() {
         let id = driver.insert(own.into(), SocketKind::Stream);
         driver.register(id, Token::from_usize(1), Interest::Both).expect("it is new");
         for _ in 0..count {
-            // No more than it has room for.
+            // Takes only as much as there is room for.
             let _taken = driver.write(id, &[IoSlice::new(&[7; 10_000])]);
             driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
         }
@@ -50,7 +50,7 @@ fn a_stream_frees_its_buffers_once_its_data_is_read() {
     while ready.is_empty() {
         driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
     }
-    // The end of the turn: what is unread is kept.
+    // The turn ends, and unread bytes are kept.
     driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
     let is_at_work =
         |driver: &Driver| driver.sockets.get(id).is_some_and(|socket| socket.buffers.is_some());
@@ -102,7 +102,7 @@ fn a_stream_is_polled_for_its_end_only_while_it_is_left_unread() {
         peer.write_all(&[7; 50_000]).expect("it fits");
         let read_some = |driver: &mut Driver| {
             let (mut bytes, mut filled) = ([0; 100], 0);
-            // At first there is nothing.
+            // The first read finds nothing.
             let _read = driver.read(id, &mut ReadBuf::new(&mut bytes, &mut filled));
         };
         let wait = |driver: &mut Driver, until| {
@@ -126,7 +126,7 @@ fn a_stream_is_polled_for_its_end_only_while_it_is_left_unread() {
     }
 }
 
-/// Eight streams of the driver, by their other ends.
+/// Eight streams of the driver. Returns their other ends.
 fn add_eight_streams(driver: &mut Driver) -> Vec<UnixStream> {
     let peer_of = |number| {
         let (own, peer) = UnixStream::pair().expect("there are descriptors");
@@ -192,7 +192,7 @@ fn a_wait_ends_at_the_deadline_of_a_lingering_stream() {
     let id = driver.insert(own.into(), SocketKind::Stream);
     driver.register(id, Token::from_usize(1), Interest::Both).expect("it is new");
     for _ in 0..1_000 {
-        // No more than it has room for.
+        // Takes only as much as there is room for.
         let _taken = driver.write(id, &[IoSlice::new(&[7; 10_000])]);
         driver.wait(Some(Time::ZERO), &mut Ready::new()).expect("it goes on");
     }

@@ -1,4 +1,4 @@
-//! A loop on io_uring whose sockets the test holds: machines only lend their tokens.
+//! A loop on io_uring. The test holds the sockets; machines only provide their tokens.
 #![allow(dead_code, reason = "each suite uses a part of it")]
 #![expect(clippy::disallowed_methods, reason = "the other end is no machine")]
 
@@ -21,7 +21,7 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// `None`, and a line that says why, where the system refuses.
+    /// Returns `None` and prints why if the system refuses.
     pub(crate) fn open(config: &UringConfig) -> Option<Rig> {
         let uring = match Uring::open(config) {
             Ok(uring) => uring,
@@ -39,7 +39,7 @@ impl Rig {
         Some(Rig { instance, handle })
     }
 
-    /// Runs something with the scope of a machine of its own.
+    /// Calls `ask` with the scope of a new machine.
     pub(crate) fn with<T>(&mut self, ask: impl FnOnce(&mut Scope<'_, Told>) -> T) -> T {
         within(&mut self.instance, ask)
     }
@@ -52,7 +52,7 @@ impl Rig {
         (0..count).for_each(|_| self.turn());
     }
 
-    /// Takes turns until it is so.
+    /// Takes turns until the condition holds.
     pub(crate) fn until(&mut self, mut is_so: impl FnMut(&mut Rig) -> bool) {
         for _ in 0..100_000 {
             if is_so(self) {
@@ -82,7 +82,7 @@ impl Rig {
         })
     }
 
-    /// The next connection of a listener that somebody connects to.
+    /// Accepts the next connection of a listener.
     pub(crate) fn accept(&mut self, listener: &mut UringTcpListener) -> UringTcpStream {
         let mut accepted = None;
         self.until(|_| {
@@ -96,7 +96,7 @@ impl Rig {
         self.with(|scope| scope.register(socket, Interest::Both)).expect("of this backend");
     }
 
-    /// A registered connection, and its other end, which does not block.
+    /// A registered connection, and its other end, which is non-blocking.
     pub(crate) fn pair(&mut self) -> (UringTcpStream, TcpStream) {
         let (mut listener, address) = self.listen();
         let client = connect(address);
@@ -105,7 +105,7 @@ impl Rig {
         (server, client)
     }
 
-    /// Reads so many bytes, or to the end.
+    /// Reads `count` bytes, or up to the end.
     pub(crate) fn read(&mut self, socket: &mut impl Read, count: Option<usize>) -> Vec<u8> {
         let mut got = Vec::new();
         self.until(|_| read_on(socket, count, &mut got));
@@ -119,7 +119,7 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     client
 }
 
-/// Sends a datagram from anywhere.
+/// Sends a datagram from any port.
 pub(crate) fn send_datagram(bytes: &[u8], target: SocketAddr) {
     let sender = UdpSocket::bind(("127.0.0.1", 0)).expect("a port is free");
     assert_eq!(sender.send_to(bytes, target).ok(), Some(bytes.len()));
