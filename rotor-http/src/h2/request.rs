@@ -10,10 +10,10 @@ use super::priority::Priority;
 use crate::h1::request_semantics::is_continue_expected;
 use crate::limits::Limits;
 use crate::semantics::authority::Authority;
+use crate::semantics::error::{HeadError, RequestError};
 use crate::semantics::fields::{Fields, Span};
 use crate::semantics::grammar::{self, TARGET};
 use crate::semantics::method::Method;
-use crate::semantics::status::Status;
 use crate::semantics::swar;
 use crate::semantics::target::{Form, Target};
 
@@ -22,8 +22,14 @@ use crate::semantics::target::{Form, Target};
 pub enum Refusal {
     /// The request is malformed (RFC 9113 §8.1.1): RST_STREAM with PROTOCOL_ERROR.
     Malformed(&'static str),
-    /// The request is well-formed, and gets a response with this status.
-    Status(Status),
+    /// The request is well-formed, and gets a response with the status of this error.
+    Error(RequestError),
+}
+
+impl From<HeadError> for Refusal {
+    fn from(error: HeadError) -> Refusal {
+        Refusal::Error(error.into())
+    }
 }
 
 /// A request whose fields have been checked. Its parts are in the list from which it was made.
@@ -94,9 +100,14 @@ impl CheckedRequest {
         if regular.cookies > 1 {
             join_cookies(list);
         }
-        let has_too_many = list.len() > limits.fields_max;
-        if list.is_truncated() || has_too_many || has_long_field(list, limits) {
-            return Err(Refusal::Status(Status::REQUEST_HEADER_FIELDS_TOO_LARGE));
+        if list.is_truncated() {
+            return Err(HeadError::TooLarge.into());
+        }
+        if list.len() > limits.fields_max {
+            return Err(HeadError::TooManyFields.into());
+        }
+        if has_long_field(list, limits) {
+            return Err(HeadError::FieldTooLong.into());
         }
         let method = pseudo.method.clone().ok_or(Refusal::Malformed("there is no :method"))?;
         let bytes = &list.bytes;
@@ -110,7 +121,7 @@ impl CheckedRequest {
                     return Err(Refusal::Malformed(":protocol without CONNECT"));
                 }
                 _ if method_text.len() > Method::BYTES_MAX => {
-                    return Err(Refusal::Status(Status::NOT_IMPLEMENTED));
+                    return Err(HeadError::MethodTooLong.into());
                 }
                 _ => StreamPurpose::Response,
             };
@@ -221,7 +232,7 @@ impl PseudoFields {
         }
         let target = self.path.clone().ok_or(Refusal::Malformed("there is no :path"))?;
         if target.len() > limits.target_bytes_max {
-            return Err(Refusal::Status(Status::URI_TOO_LONG));
+            return Err(HeadError::TargetTooLong.into());
         }
         let method = match purpose {
             StreamPurpose::Protocol => Method::Get,
@@ -268,9 +279,8 @@ impl RegularFields {
                     regular.length = Some(length);
                 }
                 b"expect" => {
-                    let is_expected = is_continue_expected(value).ok();
                     regular.expects_continue |=
-                        is_expected.ok_or(Refusal::Status(Status::EXPECTATION_FAILED))?;
+                        is_continue_expected(value).map_err(Refusal::Error)?;
                 }
                 b"priority" => regular.priority = Some(Priority::read(value)),
                 b"cookie" => regular.cookies += 1,

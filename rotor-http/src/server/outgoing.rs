@@ -48,6 +48,8 @@ pub(super) struct Outgoing {
     log: Option<Box<LogLine>>,
     /// Fields of this response, and of an error page in its place.
     persistent: PersistentFields,
+    /// Why the head was refused, for the error page.
+    pub(super) refusal: Option<RequestError>,
     /// Whether the end was counted and logged.
     has_ended: bool,
 }
@@ -63,8 +65,18 @@ impl Outgoing {
     ) -> Outgoing {
         let unsent = output.len();
         let (state, ahead) = (ResponseState::new(reply), Some(unsent));
-        let (room_max, persistent, has_ended) = (usize::MAX, PersistentFields::NONE, false);
-        Outgoing { state, reply, ahead, unsent, started_at, room_max, log, persistent, has_ended }
+        Outgoing {
+            state,
+            reply,
+            ahead,
+            unsent,
+            started_at,
+            room_max: usize::MAX,
+            log,
+            persistent: PersistentFields::NONE,
+            refusal: None,
+            has_ended: false,
+        }
     }
 
     /// Creates the response that the handler has begun in `headers_received`, after `ahead` bytes
@@ -80,17 +92,17 @@ impl Outgoing {
     ) -> Outgoing {
         let unsent = output.len();
         let bytes = unsent.saturating_sub(ahead);
-        let (ahead, room_max, has_ended) = (Some(ahead), usize::MAX, false);
         let mut outgoing = Outgoing {
             state,
             reply,
-            ahead,
+            ahead: Some(ahead),
             unsent,
             started_at,
-            room_max,
+            room_max: usize::MAX,
             log,
             persistent,
-            has_ended,
+            refusal: None,
+            has_ended: false,
         };
         outgoing.count_bytes(bytes);
         outgoing.record_interim();
@@ -195,16 +207,15 @@ impl Outgoing {
         true
     }
 
-    /// Responds with an error page, unless a part of another response has been sent. `refusal` is
-    /// the reason if the head was refused.
+    /// Responds with an error page, unless a part of another response has been sent.
     #[cold]
     pub(super) fn error_page<S: Server>(
         &mut self,
         status: Status,
-        refusal: Option<RequestError>,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) {
         let Io { transport, scope, config } = io;
+        let refusal = self.refusal;
         if !self.discard_unsent(transport.output) {
             return;
         }

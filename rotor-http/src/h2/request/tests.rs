@@ -150,20 +150,30 @@ fn well_formed_requests_are_accepted() {
 fn some_well_formed_requests_get_an_error_status() {
     let long = "x".repeat(9000);
     let path = format!("/{long}");
-    for (fields, status) in [
-        (get_with(&[("expect", "200-ok")]), Status::EXPECTATION_FAILED),
-        (get_with(&[("x", &long)]), Status::REQUEST_HEADER_FIELDS_TOO_LARGE),
+    for (fields, error, status) in [
+        (get_with(&[("expect", "200-ok")]), RequestError::Expectation, 417),
+        (get_with(&[("x", &long)]), HeadError::FieldTooLong.into(), 431),
         (
             vec![(":method", "GET"), (":scheme", "http"), (":path", &path), (":authority", "a")],
-            Status::URI_TOO_LONG,
+            HeadError::TargetTooLong.into(),
+            414,
+        ),
+        (
+            vec![(":method", &long), (":scheme", "http"), (":path", "/"), (":authority", "a")],
+            HeadError::MethodTooLong.into(),
+            501,
         ),
     ] {
-        assert_eq!(check(&fields).map(|_| ()), Err(Refusal::Status(status)));
+        assert_eq!(check(&fields).map(|_| ()), Err(Refusal::Error(error)));
+        assert_eq!(error.status().code(), status);
     }
+    let few = Limits::new().fields_max(3);
+    let refusal = CheckedRequest::check(&mut list(&get_with(&[("x", "y"); 4])), &few, true);
+    assert_eq!(refusal.map(|_| ()), Err(HeadError::TooManyFields.into()));
     let mut over = list(GET);
     over.is_truncated = true;
     let refusal = CheckedRequest::check(&mut over, &Limits::new(), true).map(|_| ());
-    assert_eq!(refusal, Err(Refusal::Status(Status::REQUEST_HEADER_FIELDS_TOO_LARGE)));
+    assert_eq!(refusal, Err(HeadError::TooLarge.into()));
 }
 
 #[test]

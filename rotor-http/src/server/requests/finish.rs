@@ -105,7 +105,7 @@ impl<S: Server> Requests<S> {
         status: Status,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> RequestsFlow<S> {
-        outgoing.error_page::<S>(status, None, io);
+        outgoing.error_page::<S>(status, io);
         outgoing.end(io.scope, io.config);
         if outgoing.state.appears_complete_at_close() {
             Flow::Fail(TruncatedResponse)

@@ -241,7 +241,8 @@ impl<S: Server> Requests<S> {
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> RequestsFlow<S> {
         Counters::add(&io.config.counters_ref().refused);
-        outgoing.error_page::<S>(status, why, io);
+        outgoing.refusal = why;
+        outgoing.error_page::<S>(status, io);
         outgoing.end(io.scope, io.config);
         // The beginning of the next request is unknown, or cannot be trusted.
         Flow::Done(None)

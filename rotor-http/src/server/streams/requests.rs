@@ -13,6 +13,7 @@ use crate::h1::request_semantics::RequestSemantics;
 use crate::h1::response::{Ending, ReplyTo, ResponseState};
 use crate::h2::request::{CheckedRequest, Refusal, StreamPurpose, is_head};
 use crate::h2::{ErrorCode, Intake, Nuisance, Priority, StreamState, Violation, WindowWatch};
+use crate::semantics::error::RequestError;
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
 use crate::server::counters::Counters;
@@ -79,10 +80,10 @@ impl<S: Server> Streams<S> {
                 Counters::add(&io.config.counters_ref().refused);
                 return Err(Violation::Stream(stream, ErrorCode::ProtocolError));
             }
-            Err(Refusal::Status(status)) => {
+            Err(Refusal::Error(error)) => {
                 let (priority, purpose) = (Priority::DEFAULT, StreamPurpose::Response);
                 let new_stream = NewStream { stream, is_end, length: None, priority, purpose };
-                self.refuse_with_status(status, is_head, new_stream, io);
+                self.refuse_with_page(error, is_head, new_stream, io);
                 return Ok(());
             }
         };
@@ -202,9 +203,9 @@ impl<S: Server> Streams<S> {
 
     /// Responds to a request that no handler sees.
     #[cold]
-    fn refuse_with_status(
+    fn refuse_with_page(
         &mut self,
-        status: Status,
+        error: RequestError,
         is_head: bool,
         new_stream: NewStream,
         io: &mut Io<'_, '_, '_, S::Context>,
@@ -212,6 +213,7 @@ impl<S: Server> Streams<S> {
         let counters = io.config.counters_ref();
         Counters::add(&counters.refused);
         counters.traffic.record_unseen();
+        let status = error.status();
         if matches!(status, Status::REQUEST_HEADER_FIELDS_TOO_LARGE | Status::URI_TOO_LONG) {
             Counters::add(&counters.heads_too_large);
         }
@@ -220,7 +222,8 @@ impl<S: Server> Streams<S> {
         let log =
             io.config.is_logged().then(|| LogLine::from_head(None, &[], io.transport.connection()));
         let output = Output::new();
-        let outgoing = Outgoing::new(reply, &output, io.scope.now(), log);
+        let mut outgoing = Outgoing::new(reply, &output, io.scope.now(), log);
+        outgoing.refusal = Some(error);
         let announced = AnnouncedBody { body: Body::Empty, expects_continue: false };
         // Not counted as a violation: it costs no more than a handler's page, and the peer may be a
         // proxy for many clients, of which one sent this.

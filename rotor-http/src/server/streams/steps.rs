@@ -83,7 +83,7 @@ impl<S: Server> Streams<S> {
     fn fail_child(&mut self, at: usize, status: Status, io: &mut Io<'_, '_, '_, S::Context>) {
         let child = &mut self.children[at];
         child.step(io.scope, io.config, |exchange, io| {
-            exchange.outgoing.error_page::<S>(status, None, io);
+            exchange.outgoing.error_page::<S>(status, io);
             exchange.outgoing.end(io.scope, io.config);
         });
         child.end_exchange();
