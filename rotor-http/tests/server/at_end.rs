@@ -1,4 +1,4 @@
-//! What is kept for the end of one request, or of what a connection goes on as.
+//! What is returned at the end of one request, or of the protocol that a connection switches to.
 
 use rotor_core::{ReturnOnDrop, Scope};
 use rotor_http::Status;
@@ -6,13 +6,14 @@ use rotor_http::server::{Connection, Head, HttpSeed, Next, Response, Server, Ser
 use rotor_stream::testing::Driver;
 use rotor_stream::{Exception, Intent, Matched, Protocol, Transport};
 
-/// What those said last who have ended, in order.
+/// The last words of the handlers that have ended, in order.
 type Ends = Vec<&'static str>;
 
-/// A handler of one request, which does what its path says.
+/// A handler of one request. It does what its path says.
 struct Site(#[expect(dead_code, reason = "it is dropped")] ReturnOnDrop<&'static str, Ends>);
 
-/// What a connection goes on as. It came by the seed, as a member of a room would.
+/// The protocol that a connection switches to. Its `ReturnOnDrop` comes in the seed, like that of a
+/// member of a room.
 struct Guest(ReturnOnDrop<&'static str, Ends>);
 
 impl Server for Site {

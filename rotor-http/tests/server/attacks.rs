@@ -1,5 +1,5 @@
 //! What a hostile peer can do, and that it costs little: memory stays bounded, time is linear,
-//! others are served.
+//! other peers are served.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use rotor_stream::testing::{ScriptedListener, TestLoop, listener};
 use crate::probe::{BIG, Probe, TestContext, get, probe, request, seconds};
 use crate::wire::{answers, transcript};
 
-/// The most that a connection may take in before it has refused or answered: the input's mark and a
-/// block or two.
+/// The most that a connection may read before it has refused or answered: the high-water mark of
+/// the input plus a block or two.
 const INPUT_MAX: usize = (64 << 10) + (32 << 10);
 
 #[test]
@@ -96,7 +96,7 @@ fn ten_thousand_pipelined_requests_with_unread_responses_are_limited() {
         let mut driver = probe(config);
         driver.limit_room(0);
         driver.send(&get(path).repeat(10_000));
-        // One answer above the mark at most: what waits is input that was never read.
+        // At most one response goes above the mark. The other requests wait as unread input.
         let begun = counters.requests() as usize;
         assert!(begun <= (64 << 10) / each.max(100) + 1, "{begun} were begun");
         let read = 10_000 * get(path).len() - driver.unread_len();
@@ -123,8 +123,8 @@ fn ten_thousand_pipelined_requests_are_answered_as_the_peer_reads() {
     assert!(answers.iter().all(|answer| answer.text() == "GET /n "));
 }
 
-/// How long a connection holds what it was sent in one burst, if then comes a byte a second, or
-/// nothing at all.
+/// How long a connection holds the bytes of one burst if the peer then sends one byte a second, or
+/// nothing.
 fn hold_time(head: &[u8], burst: &[u8], is_dripping: bool) -> Duration {
     let mut driver = probe(ServerConfig::new());
     driver.send(head);
@@ -143,7 +143,7 @@ fn hold_time(head: &[u8], burst: &[u8], is_dripping: bool) -> Duration {
 
 #[test]
 fn a_burst_does_not_extend_the_deadline_for_later_silence() {
-    // At a kilobyte a second on the average, a megabyte less a byte would be held for 17 minutes.
+    // With an average of 1 KiB/s, a megabyte minus one byte would be held for 17 minutes.
     const BODY: usize = 1 << 20;
     let length = |path: &str, length: usize| {
         request(&format!("POST {path}"), &format!("Content-Length: {length}\r\n"), "")
@@ -193,8 +193,9 @@ fn three_hundred_burst_connections_are_all_closed_after_the_grace() {
 
 #[test]
 fn held_bytes_require_the_minimum_rate_however_bursts_are_timed() {
-    // As much as possible for as little as possible: a burst, silence until just before the end,
-    // the least that puts it off, and so on. In the long run that is a kilobyte for each second.
+    // Hold as much as possible with as few bytes as possible: a burst, silence until just before
+    // the deadline, the least that extends it, and so on. In the long run that costs 1 KiB for each
+    // second.
     let mut driver = probe(ServerConfig::new());
     driver.send(&request("POST /", "Content-Length: 1048576\r\n", ""));
     driver.send(&[b'x'; 512 << 10]);
@@ -259,7 +260,7 @@ fn an_unwanted_body_is_drained_up_to_a_limit_however_it_is_framed() {
         assert_eq!(transcript(&driver.take_received()), expected, "{size}");
         assert_eq!(counters.undrained(), u64::from(size > 32 << 10));
     }
-    // The handler has seen a part of it.
+    // The handler has seen a part of the body.
     for (left, expected) in
         [(64 << 10, "200 POST /stop abcd | 200 GET /b"), ((64 << 10) + 1, "200 POST /stop abcd")]
     {
@@ -277,7 +278,7 @@ fn an_unwanted_body_is_drained_up_to_a_limit_however_it_is_framed() {
     }
 }
 
-/// An output of exactly the mark is neither above it nor forgotten.
+/// An output of exactly the mark counts as not above it, and its connection is still woken.
 #[test]
 fn an_output_of_exactly_the_high_water_mark_does_not_stall() {
     let mut driver = probe(ServerConfig::new());

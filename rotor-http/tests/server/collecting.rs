@@ -1,13 +1,13 @@
-//! How much of a body is read in a turn: more of one that is collected than of one that is not.
+//! How much of a body is read in a turn: more of a collected body than of another.
 
 use rotor_http::server::ServerConfig;
 
 use crate::probe::{ProbeDriver, probe, request};
 
-/// What a read may bring beyond a budget: a large one.
+/// What a read may return beyond a budget: one large read.
 const ROOM: usize = 64 << 10;
 
-/// The octets that each turn reads of a body of that length.
+/// The bytes that each turn reads of a body of that length.
 fn bytes_per_turn(driver: &mut ProbeDriver, path: &str, length: usize) -> Vec<usize> {
     driver.send(&request(&format!("POST {path}"), &format!("Content-Length: {length}\r\n"), ""));
     driver.peer().send(&vec![b'x'; length]);

@@ -1,4 +1,4 @@
-//! Every deadline of a connection, to the millisecond, on a clock that is moved by hand.
+//! Every deadline of a connection, to the millisecond, on a clock that the test advances.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::wire::{answers, transcript};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Checks that the connection stands until `after` and ends then, having answered this.
+/// Checks that the connection lives until `after` and then ends with this answer.
 fn assert_ends_after(
     driver: &mut ProbeDriver,
     after: Duration,
@@ -36,7 +36,7 @@ fn counter_value(config: &ServerConfig, counter: &str) -> u64 {
         .expect("a counter of this name")
 }
 
-/// A connection, and settings that share its counters.
+/// A connection, and a configuration that shares its counters.
 fn driver_with_limits(limits: Limits) -> (ProbeDriver, ServerConfig) {
     let config = ServerConfig::new().limits(limits);
     let view = ServerConfig::new().count_with(config.counters());
@@ -70,7 +70,7 @@ fn a_head_has_ten_seconds_however_slowly_it_arrives() {
         driver.send(b"A");
     }
     assert_ends_after(&mut driver, seconds(1), "408 close", "head_timeouts", &config);
-    // A pipelined one too, from when it is looked at.
+    // The same for a pipelined head, from the moment at which it is parsed.
     let (mut driver, config) = driver_with_limits(Limits::new());
     driver.send(&[&get("/")[..], b"GET /b"].concat());
     assert_ends_after(&mut driver, seconds(10), "408 close", "head_timeouts", &config);
@@ -85,13 +85,13 @@ fn a_body_has_a_grace_and_then_a_minimum_rate() {
             true => ("Transfer-Encoding: chunked\r\n", format!("800\r\n{}\r\n", "x".repeat(2048))),
         };
         driver.send(&request("POST /", framing, ""));
-        // At twice the least rate, for longer than a handler may take.
+        // At twice the minimum rate, for longer than the handler timeout.
         for _ in 0..20 {
             driver.send(piece.as_bytes());
             driver.advance(seconds(1));
             assert!(!driver.is_ended());
         }
-        // What came too fast buys no more than the grace.
+        // Bytes above the minimum rate gain no more time than the grace.
         assert_ends_after(
             &mut driver,
             seconds(5) - seconds(1),
@@ -136,7 +136,7 @@ fn the_handler_timeout_begins_after_the_body() {
 
 #[test]
 fn a_body_does_not_time_out_while_reading_is_paused() {
-    // The handler answers each piece with more than the peer takes.
+    // The handler answers each piece with more than the peer reads.
     let (mut driver, config) = driver_with_limits(Limits::new().response_rate_min(1));
     driver.limit_room(1000);
     driver.send(&request("POST /mirror", "Content-Length: 5000\r\n", &"x".repeat(1000)));
@@ -155,8 +155,9 @@ fn a_body_does_not_time_out_while_reading_is_paused() {
 
 #[test]
 fn a_body_does_not_time_out_before_reading_resumes() {
-    // More than the high-water mark waits, and then less, but more than half of it: the stream
-    // reads again when half is left, whatever the handler is called for before.
+    // First more than the high-water mark is pending, then less, but more than half of it. The
+    // stream resumes reading when half is left, even if the handler is called earlier for another
+    // reason.
     let (mut driver, config) = driver_with_limits(Limits::new().response_rate_min(1));
     driver.limit_room(0);
     driver.send(&request("POST /mirror", "Content-Length: 5000\r\n", &"x".repeat(1000)));
@@ -229,7 +230,7 @@ fn a_slowly_read_response_is_sent_whole_and_the_connection_goes_on() {
 
 #[test]
 fn a_connection_is_not_idle_while_a_response_is_still_being_read() {
-    // Less than the high-water mark waits, so that the next request could come at any time.
+    // Less than the high-water mark is pending, so the next request could come at any time.
     let (mut driver, _) = driver_with_limits(Limits::new().response_rate_min(50));
     driver.limit_room(0);
     driver.send(&post("/", &"x".repeat(50_000)));
@@ -314,7 +315,7 @@ fn an_unwanted_body_has_five_seconds() {
         driver.advance(seconds(1));
     }
     assert_ends_after(&mut driver, seconds(1), "", "undrained", &config);
-    // The answer is not taken: the time begins when it is.
+    // The peer does not read the answer: the time begins when it has read it.
     let (mut driver, config) = driver_with_limits(Limits::new());
     driver.limit_room(10);
     driver.send(&request("POST /ignore", "Content-Length: 5\r\n", ""));
@@ -322,7 +323,7 @@ fn an_unwanted_body_has_five_seconds() {
     driver.make_room(usize::MAX / 2);
     driver.advance(seconds(1));
     assert_ends_after(&mut driver, seconds(1), "", "undrained", &config);
-    // In time, the next request follows.
+    // If the body is drained in time, the next request follows.
     let (mut driver, _) = driver_with_limits(Limits::new());
     driver.send(&post("/ignore", &"x".repeat(60_000)));
     driver.send(&get("/b"));

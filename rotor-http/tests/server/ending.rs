@@ -10,12 +10,12 @@ use crate::wire::transcript;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A connection in a state of a table, and what it answers to a request that comes `late`.
+/// A state of a connection when a drain begins, and what comes before the late request.
 struct Case {
     name: &'static str,
-    /// What has come before the drain.
+    /// What the peer has sent before the drain.
     before: Vec<u8>,
-    /// What comes in it, before the request.
+    /// What it sends during the drain, before the request.
     meanwhile: Vec<u8>,
 }
 
@@ -38,7 +38,7 @@ fn cases() -> [Case; 5] {
     ]
 }
 
-/// The connection, once the drain has begun.
+/// The connection, after the drain has begun.
 fn draining(case: &Case, drain: Drain, config: ServerConfig) -> ProbeDriver {
     let mut driver = probe(config);
     driver.send(&case.before);

@@ -1,5 +1,5 @@
-//! What handlers are told, and what becomes of their connection: bodies, wake-ups, draining,
-//! panics, the log, counters.
+//! What handlers are told, and what happens to their connection: bodies, wakeups, drains, panics,
+//! the log, counters.
 
 use std::sync::{Arc, Mutex};
 
@@ -76,7 +76,7 @@ fn body_blocks_arrive_without_framing_and_leave_the_next_request() {
 
 #[test]
 fn a_body_received_with_its_head_can_be_taken_at_once() {
-    // The last of them is empty, and yet there.
+    // The last body is empty, and still present.
     for body in ["abc", ""] {
         let fields = format!("Content-Length: {}\r\n", body.len());
         let taken = request("POST /take", &fields, body);
@@ -103,7 +103,7 @@ fn a_taken_body_is_complete_whatever_the_handler_does_next() {
 
     let mut driver = probe(ServerConfig::new());
     driver.send(&[taken("/take-wait"), get("/b")].concat());
-    // Nothing of it is waited for.
+    // The handler has the whole body, so the connection waits for no part of it.
     driver.advance(seconds(3600));
     assert_eq!(transcript(&driver.take_received()), "");
     driver.context_mut().words = "late".to_owned();
@@ -118,7 +118,8 @@ fn only_a_plain_complete_body_can_be_taken_with_its_head() {
         ("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\n\r\n"),
         ("Content-Length: 3\r\nExpect: 100-continue\r\n", "abc"),
         ("Content-Length: 3\r\nConnection: upgrade\r\nUpgrade: relay\r\n", "abc"),
-        // Longer than what is read for nothing: an answer before it is asked for closes.
+        // Longer than the limit of drained bodies: an answer before the body is requested closes
+        // the connection.
         ("Content-Length: 4\r\n", "abcd"),
     ] {
         let mut driver = probe(ServerConfig::new().limits(limits.clone()));
@@ -177,7 +178,7 @@ fn a_response_may_be_triggered_by_a_wakeup() {
     let mut driver = probe(ServerConfig::new());
     driver.send(&[get("/wait"), get("/b")].concat());
     assert_eq!(driver.take_received(), b"");
-    // A wake-up that is not meant for it.
+    // A wakeup that is not for the handler.
     driver.wakeup();
     assert_eq!(driver.take_received(), b"");
     driver.context_mut().words = "later".to_owned();
@@ -185,7 +186,7 @@ fn a_response_may_be_triggered_by_a_wakeup() {
     notifier.wakeup();
     driver.settle();
     assert_eq!(transcript(&driver.take_received()), "200 GET /wait later | 200 GET /b");
-    // Of an earlier handler: nothing happens.
+    // The notifier of an earlier handler: nothing happens.
     notifier.wakeup();
     driver.settle();
     assert!(driver.is_alive() && driver.take_received().is_empty());
@@ -235,7 +236,7 @@ fn a_panic_fails_only_its_request() {
         assert_eq!((counters.panics(), driver.failures().len()), (1, 0));
         assert!(driver.is_ended());
     }
-    // The peer waits for 100, gets it, and the handler panics on the body.
+    // The peer waits for 100 and gets it; then the handler panics on the body.
     let mut driver = probe(ServerConfig::new());
     driver.send(&request(
         "POST /panic-in-body",
@@ -292,8 +293,8 @@ fn a_drain_lets_a_body_complete_and_then_closes() {
         driver.send(&[b"i".to_vec(), get("/b")].concat());
         assert!(driver.is_ended(), "{path}");
         let answers = transcript(&driver.take_received());
-        // What was answered before could not say that it was the last; what is asked after it is
-        // told so.
+        // An answer sent before the drain could not announce that it was the last one. The answer
+        // to a later request does.
         let last = if path == "/ignore" { " | 200 GET /b close" } else { "" };
         assert_eq!(answers, format!("{expected}{last}"), "{path}");
     }
@@ -304,7 +305,7 @@ fn an_empty_line_after_an_unwanted_body_does_not_delay_a_drain() {
     let mut driver = probe(ServerConfig::new());
     driver.send(&request("POST /ignore", "Content-Length: 2\r\n", "h"));
     driver.drain(seconds(10));
-    // As old clients send it behind a body (RFC 9112 §2.2).
+    // As old clients send it after a body (RFC 9112 §2.2).
     driver.send(b"i\r\n");
     driver.advance(seconds(1));
     assert!(driver.is_ended());
@@ -346,13 +347,14 @@ fn the_first_request_on_an_aged_connection_is_its_last() {
         }
         (transcript(&driver.take_received()), counters.aged(), counters.idle_timeouts())
     };
-    // A tenth is taken off by chance: until 90 s none is old, at 100 s all are.
+    // The age limit is reduced by a random tenth at most: before 90 s no connection is old, at 100
+    // s all are.
     assert_eq!(ask(&[0, 45, 89]), ("200 GET / | 200 GET / | 200 GET /".into(), 0, 0));
     assert_eq!(
         ask(&[0, 45, 89, 100]),
         ("200 GET / | 200 GET / | 200 GET / | 200 GET / close".into(), 1, 0)
     );
-    // Nobody is closed for its age alone: a request may be on its way.
+    // No connection is closed for its age alone: a request may be in flight.
     let config = ServerConfig::new().limits(aged().connection_age_max(seconds(10)));
     let counters = config.counters();
     let mut driver = probe(config);

@@ -1,4 +1,5 @@
-//! Handlers that fail with a status that no page can have, and pages that are refused at first.
+//! Handlers that fail with a status that no error page can have, and error pages that are refused
+//! at first.
 
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig,
@@ -77,7 +78,7 @@ fn a_failure_without_a_possible_page_is_a_500_on_its_http2_stream() {
     }
 }
 
-/// Its first page is refused, for a field after `Retry-After`; the second is valid.
+/// Its first error page is refused for a field after `Retry-After`; the second one is valid.
 struct RefusedThenValidPage;
 
 impl Server for RefusedThenValidPage {

@@ -1,5 +1,5 @@
 //! Handlers that panic, fail, finish early or have a bad error page: what their peer gets, and that
-//! nobody else notices.
+//! no other connection notices.
 
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server, ServerConfig,
@@ -101,7 +101,7 @@ fn a_panic_in_the_log_hook_costs_no_response() {
     let mut driver = probe(config);
     driver.send(&[get("/a"), get("/panic"), get("/b")].concat());
     assert_eq!(wire::transcript(&driver.take_received()), "200 GET /a | 500 close");
-    // Twice the hook, once the handler.
+    // Two panics of the hook, one of the handler.
     assert_eq!((counters.panics(), driver.failures().len()), (3, 0));
     let mut driver = probe(ServerConfig::new().log(|_| panic!("as asked")));
     driver.send(&get("/wait"));
@@ -124,7 +124,7 @@ fn a_server_name_invalid_as_a_field_value_is_omitted() {
     }
 }
 
-/// Its error pages are as bad as its answers.
+/// Its error pages are as invalid as its answers.
 struct BadPages;
 
 impl Server for BadPages {
@@ -197,7 +197,7 @@ fn a_bad_head_is_answered_with_a_reason_that_quotes_no_input() {
             request("GET /", "Expect: more\r\n", ""),
             "417 Expectation Failed: an expectation other than 100-continue",
         ),
-        // What is no head's fault has its status alone.
+        // An error that is not the fault of the head has only its status as text.
         (get("/panic"), "500 Internal Server Error"),
         (b"GET / HT".to_vec(), "408 Request Timeout"),
     ] {
@@ -207,7 +207,7 @@ fn a_bad_head_is_answered_with_a_reason_that_quotes_no_input() {
         let answers = wire::answers(&driver.take_received());
         assert_eq!((answers.len(), answers[0].text()), (1, &*format!("{expected}\n")));
     }
-    // The page that stands in for a bad one says it, too.
+    // The page that replaces an invalid one contains the reason, too.
     let mut driver =
         Driver::<Connection<BadPages>>::new(HttpSeed::new((), ServerConfig::new()), ());
     driver.send(&request("GET /", "A : b\r\n", ""));
@@ -232,7 +232,7 @@ fn a_panic_after_a_partial_response_truncates_only_that_response() {
     }
 }
 
-/// RFC 9112 §8: without chunks and without a length, an end of the connection would complete it.
+/// RFC 9112 §8: without chunks and without a length, an orderly close would complete the response.
 #[test]
 fn a_close_delimited_response_is_aborted_by_a_reset() {
     for (line, resets) in [
@@ -254,8 +254,7 @@ fn a_close_delimited_response_is_aborted_by_a_reset() {
     }
 }
 
-/// A client may read this answer as cut short, and nothing else: neither is it made up for, nor
-/// does another follow.
+/// The client must see this answer as cut short: it is not completed, and no other answer follows.
 #[test]
 fn a_misuse_after_a_partial_response_truncates_it_and_is_counted() {
     for path in ["/stream-short", "/stream-long"] {
@@ -366,7 +365,7 @@ fn errors_without_a_handler_use_the_error_page_of_the_server() {
     }
 }
 
-/// Sends what the test is about, by `send` or `send_with`; if it is refused, something else.
+/// Sends the response of the test by `send` or `send_with`; if it is refused, sends another one.
 struct WholeResponse;
 
 type ResponseParts = (u16, Vec<(&'static str, &'static [u8])>, &'static str, &'static [u8]);

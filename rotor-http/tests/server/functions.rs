@@ -1,4 +1,4 @@
-//! Functions that serve, and replies that are written whole.
+//! Functions as servers, and replies that are written whole.
 
 use rotor_http::server::{
     Connection, Head, HttpSeed, Reply, Response, Scope, ServerConfig, ServerFn,
@@ -11,7 +11,7 @@ use crate::wire;
 
 type Function = fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, Vec<String>>) -> Reply;
 
-/// Notes what is asked for, and replies by the path: well, or in each way that is a mistake.
+/// Records the request, and replies as the path says: correctly, or with one of the mistakes.
 fn by_path(
     head: &Head<'_>,
     response: &mut Response<'_>,

@@ -1,4 +1,4 @@
-//! What probes are answered.
+//! What health probes get as answers.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -22,7 +22,7 @@ impl Machine for Idle {
     type Seed = Infallible;
 }
 
-/// A loop beside the one that answers.
+/// A loop other than the one that answers.
 fn other_loop() -> LoopInstance<Idle> {
     Loop::new(&Config::new()).expect("there are descriptors").instantiate(())
 }
@@ -31,7 +31,7 @@ fn health_driver(health: &Health) -> ProbeDriver {
     Driver::new(HttpSeed::new(health.clone(), ServerConfig::new()), ())
 }
 
-/// The status, and the body.
+/// The status and the body of the answer.
 fn probe_path(driver: &mut ProbeDriver, path: &str) -> (String, String) {
     driver.send(&get(path));
     let answer = String::from_utf8(driver.take_received()).expect("it is text");
@@ -86,7 +86,7 @@ fn a_loop_without_a_turn_for_five_seconds_is_reported() {
     let pulses = Pulses::new();
     let health = Health::new(pulses.clone());
     let mut driver = health_driver(&health);
-    // It is never run; its clock began with the process, the answering loop's with zero.
+    // This loop is never run. Its clock began with the process, that of the answering loop at zero.
     let mut held_up = other_loop();
     pulses.watch(driver.test().instance());
     pulses.watch(&mut held_up);

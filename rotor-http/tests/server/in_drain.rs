@@ -1,5 +1,5 @@
 //! Handlers that are created during a drain, or that follow a wait in it, are notified of the drain
-//! like those that are in flight when it begins.
+//! like the handlers that are in flight when it begins.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::wire::transcript;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Starts a response without an end, and ends it in a drain.
+/// Starts a response without an end, and ends it when a drain begins.
 struct EndlessResponse;
 
 /// Starts a response that has no end.
@@ -77,7 +77,8 @@ fn a_handler_in_flight_is_notified_of_a_drain() {
     driver.drain_with(drain());
     assert_eq!(transcript(&driver.take_received()), "200 on and off");
     assert_eq!((*driver.context(), driver.is_ended()), (1, false), "it was promised to go on");
-    // Who was cut off so asks again, where the connection goes on.
+    // A client that was cut off in this way repeats its request, on the same connection if that
+    // continues.
     driver.send(&get("/"));
     assert_eq!(transcript(&driver.take_received()), "200 on and off close");
     assert_eq!((*driver.context(), driver.is_ended()), (2, true));
@@ -131,7 +132,7 @@ fn handlers_on_http2_are_notified_of_a_drain() {
     }
 }
 
-/// Writes a goodbye in a drain, and continues.
+/// Writes a goodbye when it is notified of a drain, and continues.
 struct RepliesWhileDraining;
 
 impl Server for RepliesWhileDraining {

@@ -1,4 +1,4 @@
-//! `Intercepted`: what looks at a request before its server does.
+//! `Intercepted`: an interceptor sees each request before its server does.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 
@@ -13,11 +13,11 @@ use rotor_stream::testing::Driver;
 use crate::probe::{get, post, request};
 use crate::wire;
 
-/// Whom the requests have reached.
+/// What the requests have reached.
 type Context = Vec<String>;
 type Sc<'a, 'b> = &'a mut Scope<'b, Context>;
 
-/// Sends a body of at most 10 octets back.
+/// Echoes a body of at most 10 bytes.
 struct Echo;
 
 impl Server for Echo {
@@ -51,12 +51,12 @@ impl Server for Echo {
     }
 
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
-        // What cannot be written is seen by the connection.
+        // If the page cannot be written, the connection notices.
         let _: Reply = response.reply(status, "text/plain", b"the server's page");
     }
 }
 
-/// Numbers each answer, and refuses some.
+/// Numbers each answer, and refuses some requests.
 struct NumberingInterceptor;
 
 impl Intercept for NumberingInterceptor {
@@ -143,7 +143,7 @@ fn errors_have_the_added_fields_and_the_page_of_the_server() {
         let expected = (status, Some("1".to_owned()), "the server's page".to_owned());
         assert_eq!(answers(&mut driver), [expected], "{}", asked.escape_ascii());
     }
-    // No handler has seen these.
+    // No handler has seen these requests.
     for (asked, status) in [(&b"nonsense\r\n\r\n"[..], 400), (&request("TRACE /", "", ""), 501)] {
         let mut driver = test();
         driver.send(asked);
@@ -160,7 +160,7 @@ fn an_interceptor_that_answers_and_passes_counts_as_answered() {
     assert_eq!(*driver.context(), ["door /both"]);
     let mut driver = test();
     driver.send(&get("/half"));
-    // Nothing was sent of the half that nobody completes.
+    // Nothing was sent of the half response that the handler did not complete.
     let page = "the server's page".to_owned();
     assert_eq!(answers(&mut driver), [(500, Some("1".to_owned()), page)]);
     assert_eq!(*driver.context(), ["door /half"]);

@@ -1,4 +1,4 @@
-//! Handlers that wait for one thing and then reply, on both sides of a route.
+//! Handlers that wait for one result and then reply, with and without a route around them.
 
 use std::io::{ErrorKind, Read, Write};
 use std::marker::PhantomData;
@@ -19,7 +19,7 @@ use crate::wire::transcript;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What the test gives the handlers.
+/// What the test and the handlers share.
 #[derive(Default)]
 struct Shared {
     port: Option<Port<String>>,
@@ -111,7 +111,7 @@ fn get(path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes()
 }
 
-/// The same of the handler itself and of one that a route has wrapped.
+/// Runs the same test on the handler itself and on one that a route wraps.
 macro_rules! both {
     (|$driver:ident| $body:block) => {
         let seed = HttpSeed::new((), ServerConfig::new());
@@ -142,7 +142,7 @@ fn an_awaited_value_is_the_reply_and_the_connection_goes_on() {
     });
 }
 
-/// Asks for a value when the head has come, and waits for it when the body has.
+/// Creates a future when the head has come, and waits for it when the body has come.
 struct EarlyRequest(Future<String>);
 
 impl Server for EarlyRequest {
@@ -171,7 +171,7 @@ impl Server for EarlyRequest {
     }
 }
 
-/// Its wakeup was for the handler that did not yet wait for it.
+/// The wakeup of that value came before the handler waited for it.
 #[test]
 fn a_value_set_before_the_wait_is_the_reply_at_once() {
     fn test<S: Server<Context = Shared> + 'static>(seed: HttpSeed<S>) {
@@ -224,7 +224,7 @@ fn a_pause_lasts_as_requested_and_may_lead_to_another_wait() {
     });
 }
 
-/// The response of a server on the kernel's sockets, with a pool of threads, to one request.
+/// The response to one request, from a server on real sockets with a thread pool.
 fn response_on_real_sockets(path: &str, pool: OffloadPool) -> Vec<u8> {
     let config = Config::new().offload_pool(pool);
     let mut creator = Loop::<HttpAccept<WaitingServer, TcpListener>>::new(&config).expect("a loop");
@@ -259,7 +259,7 @@ fn offloaded_work_is_the_reply_or_a_500_on_panic_or_a_503_if_full() {
     assert!(
         response_on_real_sockets("/panics", OffloadPool::new(1, 1)).starts_with(b"HTTP/1.1 500 ")
     );
-    // A loop in memory has no threads, so it takes no work.
+    // A loop in memory has no threads, so it accepts no offloaded work.
     both!(|driver| {
         driver.send(&get("/offload"));
         assert!(driver.take_received().starts_with(b"HTTP/1.1 503 "));
@@ -300,7 +300,7 @@ fn a_disconnect_cancels_the_wait() {
     });
 }
 
-/// Waits for a second by `Next::after`, then for the end of its peer.
+/// Waits for a second by `Next::after`, then for the half-close of its peer.
 struct AwaitsPeerEnd;
 
 impl Server for AwaitsPeerEnd {
@@ -347,7 +347,7 @@ fn a_peer_end_during_a_wait_is_reported_to_the_next_handler() {
     test::<Routed<SingleRoute<AwaitsPeerEnd, true>>>(HttpSeed::new(((), ()), ServerConfig::new()));
 }
 
-/// Waits for a second with the last piece of its body, then for the end of that.
+/// Waits for a second with the last piece of its body, then for the end of the body.
 struct WaitsWithinBody {
     blocks: bool,
 }

@@ -1,4 +1,4 @@
-//! Fields that those around a handler have its response begin with.
+//! Fields that wrappers of a handler add at the beginning of its response.
 
 use rotor_http::server::{
     Connection, Head, HttpSeed, Reply, Response, Scope, ServerConfig, ServerFn,

@@ -1,5 +1,5 @@
-//! Every limit of a connection at n − 1, n and n + 1: what it answers, whether it closes, and what
-//! it counts, with the bytes coming whole and one by one. Limits in time are in `deadlines`.
+//! Every limit of a connection at n − 1, n and n + 1: the answer, whether the connection closes,
+//! and the counter, with the bytes sent whole and one by one. Time limits are in `deadlines`.
 
 use rotor_http::Limits;
 use rotor_http::server::ServerConfig;
@@ -7,13 +7,13 @@ use rotor_http::server::ServerConfig;
 use crate::probe::{BIG, ProbeDriver, get, probe, request};
 use crate::wire::transcript;
 
-/// A limit: its value, the bytes that have `size` of what it limits, and what comes of one more.
+/// A limit: its value, the input with `size` of the limited quantity, and the result of one more.
 struct Limit {
     name: &'static str,
     set: fn(Limits, usize) -> Limits,
     n: usize,
     input: fn(usize) -> Vec<u8>,
-    /// What the connection ends with, at n + 1; it goes on at n.
+    /// How the answers end at n + 1. At n the connection goes on.
     refusal: &'static str,
     counter: &'static str,
 }
@@ -26,7 +26,7 @@ fn chunked(body: &str) -> Vec<u8> {
     request("POST /", "Transfer-Encoding: chunked\r\n", body)
 }
 
-/// A whole body of this length, cut in two chunks.
+/// A body of this length, split into two chunks.
 fn two_chunks(size: usize) -> String {
     let (first, second) = (size / 2, size - size / 2);
     format!(
@@ -153,7 +153,7 @@ const LIMITS: [Limit; 16] = [
         set: |limits, n| limits.drained_body_bytes_max(n as u64),
         n: 30,
         input: |size| request("POST /ignore", "Transfer-Encoding: chunked\r\n", &two_chunks(size)),
-        // Its length is not known when the answer is written.
+        // The length of the body is not known when the answer is written.
         refusal: "200 POST /ignore",
         counter: "undrained",
     },
@@ -170,8 +170,7 @@ const LIMITS: [Limit; 16] = [
         set: |limits, _| limits,
         n: 32,
         input: |size| format!("{} / HTTP/1.1\r\nHost: a\r\n\r\n", "A".repeat(size)).into_bytes(),
-        // Within the limit it is a method that nobody knows, which is another reason for the same
-        // answer.
+        // Within the limit it is an unknown method, and the answer is the same for another reason.
         refusal: "501 close",
         counter: "heads_too_large",
     },
@@ -229,7 +228,8 @@ fn a_malformed_trailer_is_a_broken_body_and_not_a_too_large_one() {
     assert_eq!((counters.bodies_broken(), counters.bodies_too_large()), (1, 0));
 }
 
-/// The mark of the output: at it requests are taken, above it none is, and that is counted.
+/// The high-water mark of the output: at the mark requests are parsed, above it none is, and that
+/// is counted.
 #[test]
 fn output_above_the_high_water_mark_holds_requests_back() {
     let mut driver = probe(ServerConfig::new());

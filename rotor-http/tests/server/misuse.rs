@@ -1,6 +1,6 @@
-//! A handler that uses the writer in every wrong way, in every order: what reaches the wire is a
-//! good answer, an error page, or the beginning of a good answer and the end of the connection; and
-//! the next request gets its own answer.
+//! A handler that uses the writer in every wrong way, in every order. The wire carries a valid
+//! answer, an error page, or the beginning of a valid answer followed by the end of the connection;
+//! and the next request gets its own answer.
 
 use rotor_http::Status;
 use rotor_http::server::{
@@ -11,7 +11,7 @@ use rotor_stream::testing::Driver;
 use crate::probe::{get, request};
 use crate::wire::{self, Answer};
 
-/// One call of the writer, or of what comes with it.
+/// One call of the writer, or of a method next to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
     Status(u16),
@@ -63,7 +63,7 @@ const CALLS: [Call; 30] = [
     Call::Send,
 ];
 
-/// Makes the calls that its seed lists, whatever they return.
+/// Makes the calls that its seed lists, and ignores their results.
 struct MisusingHandler(Vec<Call>);
 
 fn make_calls(calls: &[Call], response: &mut Response<'_>) {
@@ -127,8 +127,8 @@ impl Server for MisusingHandler {
     }
 }
 
-/// Reads all answers; the last may be cut, if the connection ended with it. To HEAD, none has a
-/// body.
+/// Reads all answers. The last one may be cut if the connection ended with it. Answers to HEAD have
+/// no body.
 fn read_responses(mut bytes: &[u8], is_ended: bool, is_head: bool, calls: &[Call]) -> Vec<Answer> {
     let mut answers: Vec<Answer> = Vec::new();
     while !bytes.is_empty() {
@@ -146,7 +146,7 @@ fn read_responses(mut bytes: &[u8], is_ended: bool, is_head: bool, calls: &[Call
     answers
 }
 
-/// An answer to HEAD, which does not say so.
+/// Takes an answer to HEAD, which does not identify itself as one.
 fn take_head(bytes: &mut &[u8]) -> Result<Answer, String> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").ok_or("cut")? + 4;
     let (head, rest) = bytes.split_at(end);
@@ -185,7 +185,7 @@ fn no_order_of_calls_sends_a_malformed_response() {
         state ^= state << 17;
         (state % below as u64) as usize
     };
-    // The way it should be, bent in one to four places, and mere chance.
+    // The correct order with one to four changes, and random calls.
     let good = [
         Call::Status(200),
         Call::Header("X-A", "b"),
@@ -228,7 +228,7 @@ fn a_panic_anywhere_is_a_500_or_ends_the_connection() {
         );
         driver.send(&[get("/good"), get("/"), get("/good")].concat());
         assert_eq!(wire::transcript(&driver.take_received()), "200 good | 500 close", "{calls:?}");
-        // What was sent cannot be taken back.
+        // Bytes that were sent cannot be taken back.
         calls.insert(at, Call::GoOn);
         check(&calls, "GET /", "");
     }
@@ -243,7 +243,7 @@ fn an_incomplete_unsent_response_becomes_a_500() {
         driver.send(&[get("/"), get("/good")].concat());
         assert_eq!(wire::transcript(&driver.take_received()), "500 close", "{count}");
     }
-    // An interim answer of an earlier call stays.
+    // An interim answer that an earlier call has sent stays.
     let seed =
         HttpSeed::new(vec![Call::Interim(103), Call::GoOn, Call::Status(200)], ServerConfig::new());
     let mut driver = Driver::<Connection<MisusingHandler>>::new(seed, ());
@@ -256,7 +256,7 @@ fn continue_is_sent_once_and_by_the_connection() {
     let asked = "HTTP/1.1 100 Continue\r\n\r\n";
     for (calls, expected) in [
         (vec![Call::Interim(100), Call::Interim(101), Call::GoOn, Call::Send], asked),
-        // It does not want the body: the peer must not be made to send it.
+        // The handler does not want the body, so the peer must not be asked to send it.
         (vec![Call::Interim(100), Call::Interim(101), Call::Send], ""),
     ] {
         let seed = HttpSeed::new(calls.clone(), ServerConfig::new());

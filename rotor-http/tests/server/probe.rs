@@ -1,4 +1,4 @@
-//! `Probe`: a handler that does what the path of its request says, and notes in the context what
+//! `Probe`: a handler that does what the path of its request says, and records in the context what
 //! happened to it.
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::relay::Relay;
 pub(crate) struct TestContext {
     pub(crate) events: Vec<String>,
     pub(crate) notifier: Option<Notifier>,
-    /// Told to the handler that waits, when it is woken.
+    /// The text that the waiting handler answers with when it is woken.
     pub(crate) words: String,
 }
 
@@ -26,24 +26,24 @@ pub(crate) struct TestContext {
 /// | path | what it does |
 /// |--|--|
 /// | `/ignore` | answers without asking for the body |
-/// | `/progressive` | takes the body in pieces of at least 4 octets |
+/// | `/progressive` | takes the body in pieces of at least 4 bytes |
 /// | `/blocks` | takes the body in blocks, each after it was woken |
-/// | `/hold` | takes the body in pieces of at least 4 octets, each after it was woken |
+/// | `/hold` | takes the body in pieces of at least 4 bytes, each after it was woken |
 /// | `/wait`, `/wait-for-ever` | answers when it is woken |
-/// | `/big` | a megabyte at once, `/stream` the same at the peer's pace, of unknown length |
-/// | `/panic`, `/panic-late`, `/panic-in-body` | panics before, in, or after it was given something |
+/// | `/big` | a megabyte in one call, `/stream` the same at the peer's pace, of unknown length |
+/// | `/panic`, `/panic-late`, `/panic-in-body` | panics before, in, or after a callback |
 /// | `/chunked` | an answer of unknown length, with a trailer |
 /// | `/status/204` | that status, and nothing else |
 /// | `/authority` | answers with the host that the request is for |
 /// | `/length-304` | 304 with the length that GET would have had |
 /// | `/hints` | sends 103, then answers |
 /// | `/short`, `/split` | finishes with less than it announced, or after a field that would split the answer |
-/// | `/mirror` | sends each octet of its body back a hundred times, at once |
+/// | `/mirror` | sends each byte of its body back a hundred times, immediately |
 /// | `/slow` | takes the whole body, then waits to be woken |
 /// | `/stop` | takes a piece of the body, and answers |
-/// | `/take`, `/take-ask` | takes the body that is there, and answers at once, or asks for more |
-/// | `/take-wait` | takes the body that is there, and answers when it is woken |
-/// | `/up-early` | tries to switch whatever was asked |
+/// | `/take`, `/take-ask` | takes the body that has come with the head, and answers immediately, or asks for more |
+/// | `/take-wait` | takes the body that has come with the head, and answers when it is woken |
+/// | `/up-early` | tries to switch protocols whatever the request says |
 /// | `/stream-panic`, `/stream-short`, `/stream-long` | panics, finishes or writes too much when a part has been sent |
 /// | `/stream-fail`, `/fail` | fails with 502 when a part, or nothing, has been sent |
 /// | `/timer` | answers after ten seconds |
@@ -94,7 +94,7 @@ impl Probe {
         response.done_with_trailers(&[("X-Sum", b"6")])
     }
 
-    /// What needs no body of the request.
+    /// Answers that need no body of the request.
     fn plain(&self, head: &Head<'_>, response: &mut Response<'_>) -> Result<(), MessageError> {
         match self.path.as_str() {
             "/hints" => {
@@ -143,7 +143,7 @@ impl Probe {
         Ok(self.left == 0)
     }
 
-    /// Takes the body if it is there.
+    /// Takes the body if it has come with the head.
     fn take(self, head: &Head<'_>, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         let Some(body) = head.take_body() else {
             return Next::recv(self, RecvMode::Buffered(usize::MAX)).keep_deadline();
@@ -421,7 +421,7 @@ pub(crate) fn probe(config: ServerConfig) -> ProbeDriver {
     Driver::new(HttpSeed::new((), config), TestContext::default())
 }
 
-/// A GET, or whatever else the words say.
+/// A request with this method and target, such as `GET /`.
 pub(crate) fn request(start: &str, fields: &str, body: &str) -> Vec<u8> {
     format!("{start} HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}").into_bytes()
 }

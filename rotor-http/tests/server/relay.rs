@@ -7,10 +7,10 @@ use rotor_stream::{Exception, Intent, Matched, Protocol, Transport};
 
 use crate::probe::{TestContext, seconds};
 
-/// Sends every byte back, in brackets, and waits forever. Some bytes ask for more: `!` for a
-/// panic, `F` for a failure, `Q` for its end, `E` for the end of its output alone, `T` for a
-/// deadline in ten seconds, `W` for a wake-up, `N` for the next 65,000
-/// bytes at once, `B` for a megabyte.
+/// Echoes every byte in brackets, and waits without a deadline. Some bytes have another effect: `!`
+/// panics, `F` fails, `Q` ends the protocol, `E` ends only its output, `T` sets a deadline in ten
+/// seconds, `W` requests a wakeup, `N` waits for the next 65,000 bytes as one piece, `B` writes a
+/// megabyte.
 pub(crate) struct Relay;
 
 impl Protocol for Relay {
@@ -34,7 +34,7 @@ impl Protocol for Relay {
         scope: &mut Scope<'_, TestContext>,
     ) -> Intent<Self> {
         if transport.input.first() == Some(&b'.') {
-            // Each of them is a message, and wants no answer.
+            // Each `.` is one message and gets no answer.
             transport.input.consume(1);
             return Intent::of(self).keep().keep_deadline();
         }

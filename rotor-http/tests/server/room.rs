@@ -1,4 +1,5 @@
-//! Idle connections make room for others: which are idle, since when, and what their peers see.
+//! Idle connections make room for new ones: which ones are idle, since when, and what their peers
+//! see.
 
 use rotor_core::{Config, Idle, Machine, Time};
 use rotor_http::server::{HttpAccept, HttpSeed, ServerConfig};
@@ -8,7 +9,7 @@ use rotor_stream::{Accept, AcceptConfig};
 use crate::probe::{BIG, Probe, ProbeDriver, TestContext, get, probe, request, seconds};
 use crate::wire::transcript;
 
-/// Since when the connection says that it is idle, after so many seconds of its life.
+/// The second of its life since which the connection is idle, if it is.
 fn idle_since(driver: &mut ProbeDriver, began: Time) -> Option<u64> {
     let (_, machine) = driver.test().instance().machines().iter().next().expect("it lives");
     let idle = machine.idle()?;
@@ -18,7 +19,8 @@ fn idle_since(driver: &mut ProbeDriver, began: Time) -> Option<u64> {
 #[test]
 fn a_connection_is_idle_between_a_response_and_the_next_request() {
     let chunked = request("POST /", "Transfer-Encoding: chunked\r\n", "");
-    // What is sent a second after the last, and since when it is idle then.
+    // Each piece is sent one second after the previous one; with it, the second since which the
+    // connection is idle afterwards.
     let scripts: &[&[(&[u8], Option<u64>)]] = &[
         &[(b"", Some(0)), (b"", Some(0))],
         &[(&get("/"), Some(1)), (b"", Some(1)), (&get("/"), Some(3))],
@@ -65,7 +67,7 @@ struct Test {
 }
 
 impl Test {
-    /// With slots for so many connections.
+    /// A server with this number of connection slots.
     fn new(slots: usize) -> Test {
         let mut test =
             TestLoop::with_config(TestContext::default(), Config::new().machines_max(1 + slots));
@@ -105,7 +107,7 @@ fn idle_connections_make_room_and_those_with_a_request_do_not() {
         );
         assert!(closed.is_ended() && closed.is_dropped() && closed.take_received().is_empty());
     }
-    // Those that are left are no older than a moment, or are at work.
+    // The remaining connections were active just now, or are busy.
     let _last = test.connect();
     assert_eq!(test.door.waiting(), 1);
     assert!(test.ask(&begun, b"TP/1.1\r\nHost: a\r\n\r\n").starts_with("200"));

@@ -1,4 +1,4 @@
-//! `Routed` and `Next::map`: a wrapped handler gets every call that it would get alone.
+//! `Routed` and `Next::map`: a wrapped handler gets the same calls as without the wrapper.
 
 use std::io::Write;
 
@@ -16,7 +16,7 @@ use crate::http2::client as http2;
 use crate::probe::{get, request, seconds};
 use crate::wire::transcript;
 
-/// Records each call in the context, with its number.
+/// Records each call in the context, with its own number.
 struct RecordingServer<const N: u8>;
 
 type Context = Vec<String>;
@@ -112,7 +112,7 @@ impl<const N: u8> Server for RecordingServer<N> {
         Self::answer("draining", response, scope)
     }
 
-    /// Only the second: the pair asks for both of them.
+    /// Only the second server sets it; the route has to set it for both.
     const HEARS_END: bool = N == 2;
 
     fn peer_ended(self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
@@ -136,7 +136,7 @@ struct ByDigit;
 
 impl Route for ByDigit {
     type First = RecordingServer<1>;
-    /// In a wrapper, which has to pass on every call as well.
+    /// The second server is in a wrapper, which has to pass on every call as well.
     type Second = WithUpgrade<RecordingServer<2>, NoUpgrade<Context>>;
 
     fn is_first(head: &Head<'_>) -> bool {
@@ -216,7 +216,8 @@ fn a_half_close_after_a_request_is_reported_once() {
         assert_eq!(driver.context()[1..], [format!("{number} peer ended")]);
         assert_eq!((driver.is_ended(), driver.failures()), (true, vec![]), "{number}");
     }
-    // Behind more than the request it is not looked for, and that is answered in its turn.
+    // If another request is buffered, the half-close is not looked for; that request is answered in
+    // its turn.
     let mut driver = both();
     driver.send(&[get("/1wait"), get("/2wait")].concat());
     driver.end();
@@ -237,7 +238,7 @@ fn a_method_supported_only_by_the_other_server_is_refused() {
     }
 }
 
-/// On HTTP/2 the other streams are not to end with one that nobody serves.
+/// On HTTP/2, an unsupported method on one stream must not end the other streams.
 #[test]
 fn an_unsupported_method_of_a_route_keeps_the_http2_connection() {
     let seed = HttpSeed::new((1, 2), http2::config());
@@ -253,7 +254,7 @@ fn an_unsupported_method_of_a_route_keeps_the_http2_connection() {
     assert!(kinds.contains(&kind::HEADERS) && !kinds.contains(&kind::GOAWAY), "{kinds:?}");
 }
 
-/// Another protocol: each byte comes back.
+/// Another protocol: it echoes each byte.
 struct Mirror;
 
 impl Protocol for Mirror {
@@ -319,7 +320,7 @@ fn servers_with_and_without_an_upgrade_can_be_combined() {
     assert!(answer.starts_with(b"HTTP/1.1 101 "), "{}", answer.escape_ascii());
     assert!(answer.ends_with(b"\r\n\r\nhello"), "{}", answer.escape_ascii());
     assert_eq!(driver.failures(), [""; 0]);
-    // The page of an error is the inner server's.
+    // The error page is that of the inner server.
     let seed = HttpSeed::<Routed<PagesOrUpgrade>>::new((1, ()), ServerConfig::new());
     let mut driver = Driver::<Connection<Routed<PagesOrUpgrade>>>::new(seed, Context::new());
     driver.send(b"nonsense\r\n\r\n");

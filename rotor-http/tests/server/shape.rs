@@ -1,4 +1,4 @@
-//! How large things are, and where they may go.
+//! The sizes of types, and to which threads they may be sent.
 
 use rotor_core::net::TcpStream;
 use rotor_http::server::{Connection, HttpSeed, HttpStream, ServerConfig};

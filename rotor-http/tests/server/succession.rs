@@ -1,4 +1,4 @@
-//! `Serve` that is followed by another process, for which another thread stands.
+//! `Serve` with a successor process, which another thread plays.
 #![cfg(any(target_os = "linux", target_os = "android"))]
 
 use std::thread::{self, yield_now};
@@ -14,7 +14,7 @@ use rotor_test_kit::Directory;
 
 use crate::probe::{Probe, TestContext};
 
-/// How long is waited for what comes at once on a machine that does nothing else.
+/// How long to wait for something that is immediate on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn until<T>(what: &str, mut asked: impl FnMut() -> Option<T>) -> T {
@@ -45,7 +45,7 @@ fn a_successor_that_does_not_serve_is_counted() {
     assert!(gone.has_predecessor());
     drop(gone);
     until("it is counted", || (rejected_successors.count() > 0).then_some(()));
-    // The next one follows, and with that the first one ends.
+    // The next successor serves, and so the first server ends.
     let mut next = until("it gives them again", || HandOver::at(&path).ok());
     let address = "127.0.0.1:0".parse().expect("it is one");
     let queues = next.tcp("http", address, &ListenOptions::new(), 1).expect("it has them");

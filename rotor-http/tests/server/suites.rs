@@ -1,4 +1,5 @@
-//! What other projects' suites send to a server, each whole, byte by byte and cut at every place.
+//! Inputs for servers from the test suites of other projects: each whole, byte by byte and cut at
+//! every place.
 
 use rotor_http::server::ServerConfig;
 
@@ -12,7 +13,7 @@ const SUITES: [(&str, &str); 3] = [
     ("disagreements", include_str!("../corpora/disagreements.requests")),
 ];
 
-/// What a server answers to the pieces and the end behind them.
+/// The server's answer to the pieces and the EOF after them.
 fn answers(pieces: &[&[u8]]) -> String {
     let mut driver = probe(ServerConfig::new());
     pieces.iter().for_each(|piece| driver.send(piece));
@@ -20,8 +21,8 @@ fn answers(pieces: &[&[u8]]) -> String {
     assert!(driver.is_ended(), "it ends");
     assert_eq!(driver.failures(), [""; 0]);
     let received = driver.take_received();
-    // An error page's length without its body, which only who knows the request can tell from one
-    // that is cut.
+    // An error page with a length and without its body. Only a reader that knows the request can
+    // tell it from a truncated one.
     let is_head = pieces.concat().trim_ascii_start().starts_with(b"HEAD ");
     if is_head && received.starts_with(b"HTTP/1.1 400 ") && received.ends_with(b"\r\n\r\n") {
         return "400 close".to_owned();
@@ -29,7 +30,7 @@ fn answers(pieces: &[&[u8]]) -> String {
     escape(&transcript(&received))
 }
 
-/// The same at every cut, and byte by byte.
+/// The answer, which must be the same for every cut, and byte by byte.
 fn answer_however_split(name: &str, input: &[u8]) -> String {
     let whole = answers(&[input]);
     assert_eq!(answers(&input.chunks(1).collect::<Vec<_>>()), whole, "{name}, byte by byte");
@@ -39,8 +40,7 @@ fn answer_however_split(name: &str, input: &[u8]) -> String {
     whole
 }
 
-/// With a `Host` in each head of a 1.1 request that has a whole line, where the case has none at
-/// all.
+/// The input with a `Host` line after each complete HTTP/1.1 request line, if it has no `Host` yet.
 fn with_host(input: &[u8]) -> Option<Vec<u8>> {
     let has = |needle: &[u8]| {
         input.windows(needle.len()).any(|window| window.eq_ignore_ascii_case(needle))

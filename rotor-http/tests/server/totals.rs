@@ -1,5 +1,5 @@
-//! The room that the bodies of all connections share: what counts against it, who finds none, and
-//! that every end of a connection gives back what it held.
+//! The memory that the bodies of all connections share: what counts against it, which requests it
+//! refuses, and that every end of a connection releases what it held.
 
 use rotor_http::Limits;
 use rotor_http::server::{HttpSeed, ServerConfig};
@@ -8,13 +8,12 @@ use rotor_stream::testing::Driver;
 use crate::probe::{Probe, ProbeDriver, TestContext, get, post, request, seconds};
 use crate::wire::take;
 
-/// A head, and so much of its body.
+/// A head, and this many bytes of its body.
 fn partial_request(path: &str, fields: &str, octets: usize) -> Vec<u8> {
     request(&format!("POST {path}"), fields, &"x".repeat(octets))
 }
 
-/// A body that fits into the input, one that is collected, and one of unknown length; not one of
-/// them whole.
+/// A body that fits into the input, a collected one, and one of unknown length; none is complete.
 const BODIES: [(&str, usize); 3] = [
     ("Content-Length: 20000\r\n", 10_000),
     ("Content-Length: 200000\r\n", 100_000),
@@ -32,7 +31,7 @@ fn partial_body_request(path: &str, (fields, octets): (&str, usize)) -> Vec<u8> 
     partial_request(path, fields, octets)
 }
 
-/// Connections of one server.
+/// Connects to one server, and reads its held bytes.
 fn server(config: ServerConfig) -> (impl Fn() -> ProbeDriver, impl Fn() -> usize) {
     let held = config.bodies_held();
     let seed = HttpSeed::<Probe>::new((), config);
@@ -54,7 +53,7 @@ fn body_memory_is_released_however_a_connection_ends() {
         ("the handler goes on with the body in hand", "/slow", |mut driver, rest| {
             driver.send(rest);
             assert!(driver.take_received().is_empty() && driver.is_alive());
-            // It has seen the body; what it wanted of it is its own.
+            // The handler has received the body. What it keeps of the body is its own.
             std::mem::forget(driver);
         }),
         ("the peer resets", "/", |mut driver, _| driver.reset()),
@@ -107,13 +106,13 @@ fn a_body_over_the_memory_limit_gets_retry_after_and_others_continue() {
                 Some("bad request: NoRoom")
             );
         }
-        // What needs no room passes, of whoever it is.
+        // Requests that need no shared memory pass, on any connection.
         let mut small = connect();
         for request in [get("/authority"), post("/", "abc")] {
             small.send(&request);
             assert!(small.take_received().starts_with(b"HTTP/1.1 200 "), "{body:?}");
         }
-        // And there is room again once the others have gone.
+        // There is room again when the other connections are gone.
         drop(drivers);
         assert_eq!(held(), 0);
         let mut driver = connect();
@@ -170,7 +169,7 @@ fn connections_over_the_held_bytes_limit_end_and_others_are_served() {
     let (connect, _) = server(config);
     let mut drivers = Vec::new();
     for number in 0..10 {
-        // A megabyte of an answer that nobody reads, or half a head.
+        // A megabyte of an answer that the peer does not read, or half a head.
         let mut driver = connect();
         driver.limit_room(1_000);
         driver.send(&if number % 2 == 0 {

@@ -1,5 +1,4 @@
-//! What is open and how it ended: each request and each connection counts once, whatever becomes
-//! of it.
+//! The counters of open and ended requests and connections: each one counts once, however it ends.
 
 use std::sync::Arc;
 
@@ -7,7 +6,7 @@ use rotor_http::server::{Counters, ServerConfig};
 
 use crate::probe::{ProbeDriver, get, post, probe, request, seconds};
 
-/// How many requests ended in each class but `none`, `1xx` first, and how many in none.
+/// How many requests ended in each status class, `1xx` first, and how many without a status.
 fn ended_requests(counters: &Counters) -> ([u64; 5], u64) {
     let [(_, none), classes @ ..] = counters.responses();
     (classes.map(|(_, count)| count), none)

@@ -1,15 +1,17 @@
-//! How much of what a peer has sent at once is answered in a turn: the others wait no longer.
+//! How much of a large burst of one peer is answered in a turn: other peers do not wait for the
+//! rest.
 
 use rotor_http::server::ServerConfig;
 
 use crate::http2::client::{Client, config, frame, preface_and_settings};
 use crate::probe::{ProbeDriver, probe, request};
 
-/// Requests, or frames, in a turn. A call that begins within it may take so many frames more.
+/// Requests, or frames, in a turn. A call that begins within it may process `BATCH_MAX` more
+/// frames.
 const TURN_MAX: usize = 128;
 const BATCH_MAX: usize = 64;
 
-/// How often a turn brings this among what comes back, for each turn until nothing does.
+/// How often the output of each turn contains `answer`, until a turn has none.
 fn matches_per_turn(driver: &mut ProbeDriver, sent: &[u8], answer: &[u8]) -> Vec<usize> {
     driver.take_received();
     driver.peer().send(sent);

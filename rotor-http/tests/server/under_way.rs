@@ -1,4 +1,4 @@
-//! What a handler, and code around it, learn of a response that may still be taken back.
+//! What a handler, and code around it, see of a response that can still be taken back.
 
 use rotor_core::{Deadline, Time};
 use rotor_http::Status;
@@ -11,7 +11,8 @@ use rotor_stream::testing::Driver;
 use crate::http2::client::{config, data, headers, preface_and_settings};
 use crate::probe::post;
 
-/// Begins its response with the head of the request, and records in each call if it is under way.
+/// Begins its response with the head of the request, and records in each call whether it is under
+/// way.
 struct ProgressRecorder;
 
 type Sc<'a, 'b> = &'a mut Scope<'b, Vec<bool>>;

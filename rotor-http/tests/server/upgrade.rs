@@ -14,7 +14,7 @@ use crate::wire::transcript;
 
 const UPGRADE: &str = "Upgrade: relay\r\nConnection: upgrade\r\n";
 
-/// The answers up to a switch, and what the other protocol wrote after it.
+/// The status of the switch, and what the other protocol wrote after it.
 fn after_switch(bytes: &[u8]) -> (String, String) {
     let end = bytes.windows(9).position(|window| window == b"\r\n\r\nhello").expect("a switch") + 4;
     let status = String::from_utf8_lossy(&bytes[9..12]).into_owned();
@@ -30,7 +30,7 @@ fn rule_48_bytes_after_the_head_belong_to_the_new_protocol() {
         pieces.iter().for_each(|piece| driver.send(piece));
         let (http, relay) = after_switch(&driver.take_received());
         assert_eq!((http.as_str(), relay.as_str()), ("101", "hello<a><b>"));
-        // The deadlines of HTTP are gone with it.
+        // The deadlines of HTTP no longer apply.
         driver.advance(seconds(100_000));
         driver.send(b"c");
         assert_eq!(driver.take_received(), b"<c>");
@@ -42,7 +42,8 @@ fn rule_48_bytes_after_the_head_belong_to_the_new_protocol() {
 
 #[test]
 fn a_protocol_started_in_a_drain_is_notified_of_it() {
-    // On the request itself, which the drain still lets in, and on a body that ends it.
+    // The switch is on the request itself, which the drain still accepts, and on a body that ends
+    // it.
     let body = format!("{UPGRADE}Content-Length: 3\r\n");
     for (before, after) in [
         (Vec::new(), request("GET /up", UPGRADE, "ab")),
@@ -95,14 +96,14 @@ fn rule_10_connect_becomes_a_tunnel_only_where_one_is_offered() {
     let (http, relay) = after_switch(&driver.take_received());
     assert_eq!((http.as_str(), relay.as_str()), ("200", "hello<a>"));
     let mut driver = probe(ServerConfig::new());
-    // What somebody wants to send through the tunnel is no request.
+    // Data for a refused tunnel is not parsed as a request.
     driver.send(
         b"CONNECT other:1 HTTP/1.1\r\nHost: other:1\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
     );
     assert_eq!(transcript(&driver.take_received()), "405 close");
     assert_eq!(driver.context().events, ["CONNECT "]);
     let mut driver = probe(ServerConfig::new());
-    // Where its body begins, the tunnel might: refused.
+    // A body of CONNECT would start where the tunnel data might: refused.
     driver.send(b"CONNECT open:1 HTTP/1.1\r\nHost: open:1\r\nContent-Length: 1\r\n\r\na");
     assert_eq!(transcript(&driver.take_received()), "400 close");
 }
@@ -112,7 +113,7 @@ fn rule_48_a_handler_cannot_switch_before_the_body_has_come() {
     let fields = format!("{UPGRADE}Content-Length: 3\r\n");
     let mut driver = probe(ServerConfig::new());
     driver.send(&request("POST /up-early", &fields, "xyz"));
-    // The writer refuses 101, which this handler does not expect.
+    // The writer refuses 101, and this handler does not expect that.
     assert_eq!(transcript(&driver.take_received()), "500 close");
 }
 
@@ -129,7 +130,7 @@ fn a_peer_of_the_new_protocol_must_keep_reading_its_output() {
     assert!(driver.is_dropped(), "what it took at once does not count for longer");
 }
 
-/// Waits for more than it may, and says how much that is.
+/// Waits for more than its input limit, and writes the error that it gets.
 struct Greedy;
 
 impl Protocol for Greedy {
@@ -159,7 +160,7 @@ impl Protocol for Greedy {
     }
 }
 
-/// Switches to it at once.
+/// Switches to `Greedy` immediately.
 struct ToGreedy;
 
 impl Server for ToGreedy {

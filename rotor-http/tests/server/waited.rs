@@ -1,4 +1,4 @@
-//! How long a handler has that follows what was waited for in its place.
+//! How much time a handler has after a wait in its place.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::wire::transcript;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What the test gives the handlers.
+/// What the test and the handlers share.
 #[derive(Default)]
 struct Shared {
     port: Option<Port<String>>,
 }
 
-/// Waits for something else first, then for what its path says, within the time that it has.
+/// Waits for another result first, then for what its path says, within its timeout.
 struct WaitingServer;
 
 impl WaitingServer {
@@ -77,13 +77,13 @@ impl Server for WaitingServer {
     }
 }
 
-/// How long something else may be waited for is not how long the handler has.
+/// The length of the wait does not change the handler timeout.
 #[test]
 fn a_handler_after_a_wait_has_the_full_handler_timeout() {
     const MILLI: Duration = Duration::from_millis(1);
     fn test<S: Server<Context = Shared> + 'static>(seed: HttpSeed<S>) {
         let new = || Driver::<Connection<S>>::new(seed.clone(), Shared::default());
-        // As after a part of the body, it begins anew.
+        // As after a part of the body, the timeout starts anew.
         for (path, waits) in [("/wait", SECOND / 2), ("/after", SECOND), ("/long", 100 * SECOND)] {
             let mut driver = new();
             driver.send(&get(path));
@@ -104,7 +104,7 @@ fn a_handler_after_a_wait_has_the_full_handler_timeout() {
         driver.advance(4 * SECOND);
         driver.send(b"b");
         assert_eq!(transcript(&driver.take_received()), "200 ab");
-        // What it has set itself stays as it is.
+        // A deadline that the handler has set itself is kept.
         let mut driver = new();
         driver.send(&get("/own"));
         driver.advance(SECOND);

@@ -1,4 +1,4 @@
-//! A handler that is woken at a time, within the deadline that it has.
+//! A handler that is woken at a given time, within its deadline.
 
 use rotor_core::Time;
 use rotor_http::Limits;
@@ -10,7 +10,7 @@ use rotor_stream::testing::Driver;
 use crate::probe::{get, post, seconds};
 use crate::wire::transcript;
 
-/// Wants to be woken every ten seconds, or as its path says, and records when it was.
+/// Wants to be woken at the interval of its path, in seconds, and records when it was.
 struct PeriodicHandler {
     pace: u64,
 }
@@ -103,8 +103,8 @@ fn a_rescheduled_handler_is_woken_only_at_the_later_time() {
     assert_eq!(*driver.context(), [began + seconds(6), began + seconds(16)]);
 }
 
-/// Wants to be woken after ten seconds, and waits for something else meanwhile, as long as its path
-/// says.
+/// Wants to be woken after ten seconds, and meanwhile waits for another timer, for the seconds of
+/// its path.
 struct WaitingHandler {
     seconds: u64,
     is_back: bool,

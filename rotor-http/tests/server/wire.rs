@@ -1,4 +1,4 @@
-//! A strict reader of what a server wrote. It shares no code with the crate.
+//! A strict reader of the server's output. It shares no code with the crate.
 
 /// One answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,11 +25,11 @@ impl Answer {
     }
 }
 
-/// Takes one answer off the front. An answer to HEAD says so itself, in `X-Method`.
+/// Takes one answer off the front. An answer to HEAD identifies itself in `X-Method`.
 ///
 /// # Errors
 ///
-/// What is wrong with it; `"cut"` where it is the beginning of a good one.
+/// A description of the defect; `"cut"` for a truncated valid answer.
 pub(crate) fn take(bytes: &mut &[u8]) -> Result<Answer, String> {
     let (head, rest) = split(bytes, b"\r\n\r\n").ok_or("cut")?;
     let text = std::str::from_utf8(head).map_err(|error| error.to_string())?;
@@ -118,11 +118,11 @@ fn split<'a>(bytes: &'a [u8], at: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     Some((&bytes[..found], &bytes[found + at.len()..]))
 }
 
-/// All answers in what was written.
+/// All answers in the output.
 ///
 /// # Panics
 ///
-/// On anything that is no answer, or one that was cut short.
+/// On malformed or truncated answers.
 pub(crate) fn answers(mut bytes: &[u8]) -> Vec<Answer> {
     let mut answers = Vec::new();
     while !bytes.is_empty() {
@@ -134,7 +134,7 @@ pub(crate) fn answers(mut bytes: &[u8]) -> Vec<Answer> {
     answers
 }
 
-/// The answers in one line: status, body where it is no error page, and whether the connection
+/// The answers in one line: status, body unless it is an error page, and whether the connection
 /// closes.
 pub(crate) fn transcript(bytes: &[u8]) -> String {
     let line = |answer: &Answer| {

@@ -1,5 +1,5 @@
-//! A client of HTTP/2 on a scripted socket: it writes whatever frames a test wants, and reads what
-//! comes back strictly, with its own ledger of both windows.
+//! An HTTP/2 client on a scripted socket. It writes any frames that a test wants, and reads the
+//! output strictly, with its own record of both windows.
 
 use std::collections::BTreeMap;
 
@@ -42,13 +42,13 @@ pub(crate) struct Client {
     pub(crate) answers: BTreeMap<u32, Answer>,
     /// Code and last stream of each GOAWAY.
     pub(crate) goaways: Vec<(u32, u32)>,
-    /// Acknowledged pings, and those that want to be.
+    /// Acknowledged pings, and pings that still need an acknowledgement.
     pub(crate) pongs: usize,
     pub(crate) pings: Vec<[u8; 8]>,
     pub(crate) settings_acks: usize,
-    /// The server's settings, as they came.
+    /// The server's settings, in the order in which they came.
     pub(crate) settings: Vec<(u16, u32)>,
-    /// What we may send: on the connection (0) and on each stream.
+    /// How much we may send: on the connection (0) and on each stream.
     pub(crate) windows: BTreeMap<u32, i64>,
     pub(crate) stream_window: i64,
     block: Vec<u8>,
@@ -66,7 +66,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     [&frame_header(payload.len(), kind, flags, stream)[..], payload].concat()
 }
 
-/// HEADERS, whole, of a request with these fields after the four of all.
+/// A complete HEADERS frame of a request, with these fields after the four pseudo-header fields.
 pub(crate) fn headers(
     stream: u32,
     method: &str,
@@ -98,20 +98,20 @@ pub(crate) fn settings(pairs: &[(u16, u32)]) -> Vec<u8> {
     frame
 }
 
-/// The preface, and settings.
+/// The preface, settings, and the acknowledgement of the server's settings.
 pub(crate) fn preface_and_settings(pairs: &[(u16, u32)]) -> Vec<u8> {
     [&PREFACE[..], &settings(pairs), &frame_writer::settings_ack()].concat()
 }
 
 impl Client {
-    /// One that has begun.
+    /// A client that has sent its preface and settings.
     pub(crate) fn new(config: ServerConfig) -> Client {
         let mut client = Client::silent(config);
         client.send(&preface_and_settings(&[]));
         client
     }
 
-    /// One that has sent nothing.
+    /// A client that has sent nothing.
     pub(crate) fn silent(config: ServerConfig) -> Client {
         Client {
             driver: probe(config),
@@ -140,7 +140,7 @@ impl Client {
         self.send(&headers(stream, "GET", path, &[], true));
     }
 
-    /// Sends so much of a body, and padding, if both windows allow it.
+    /// Sends this many bytes of a body, and padding, if both windows allow it.
     pub(crate) fn upload(&mut self, stream: u32, octets: usize, padding: u8, is_end: bool) -> bool {
         let sent = octets as i64 + if padding > 0 { 1 + i64::from(padding) } else { 0 };
         let own = self.windows.get(&stream).copied().unwrap_or(self.stream_window);
@@ -164,7 +164,7 @@ impl Client {
         self.answers.get(&stream).cloned().unwrap_or_default()
     }
 
-    /// `200 whole text`, or how else it went.
+    /// `200 whole text`, or how it failed.
     pub(crate) fn outcome(&self, stream: u32) -> String {
         let answer = self.answer(stream);
         match (answer.reset, answer.is_whole) {
@@ -180,7 +180,7 @@ impl Client {
         if self.driver.is_ended() { self.goaways.last().map(|(code, _)| *code) } else { None }
     }
 
-    /// Octets that the streams have sent of a body.
+    /// The bytes of the body that a stream has sent.
     pub(crate) fn body_len(&self, stream: u32) -> usize {
         self.answer(stream).body.len()
     }
@@ -231,7 +231,7 @@ impl Client {
                 let answer = self.answers.entry(stream).or_default();
                 assert!(answer.status >= 200 && !answer.is_whole, "{header:?} after {answer:?}");
                 assert!(answer.reset.is_none(), "DATA after RST_STREAM");
-                // Others take it for a flood (CVE-2019-9518).
+                // Some peers count an empty frame as a flood (CVE-2019-9518).
                 assert!(header.len > 0 || header.flags & flag::END_STREAM != 0, "{header:?}");
                 answer.body.extend_from_slice(payload);
                 answer.is_whole = header.flags & flag::END_STREAM != 0;

@@ -1,4 +1,4 @@
-//! How connections end: by a drain, in idleness, by a breach of the protocol.
+//! How connections end: by a drain, by an idle timeout, by a protocol error.
 
 use rotor_core::Drain;
 use rotor_http::Limits;
@@ -16,7 +16,7 @@ fn a_drain_sends_two_goaways_and_loses_no_request() {
     client.driver.drain(seconds(60));
     client.read();
     assert_eq!(client.goaways, [(0, STREAM_MAX)], "the peer may have sent others by now");
-    // Of a ping that was never sent.
+    // The acknowledgement of a ping that was never sent.
     client.send(&frame_writer::ping([0; 8], true));
     assert_eq!(client.goaways.len(), 1);
     client.get(3, "/authority");
@@ -39,7 +39,8 @@ fn a_drain_sends_two_goaways_and_loses_no_request() {
     );
 }
 
-/// Nobody is called for an announcement: whoever asks for something hears of it, and is served.
+/// The server does not wake idle clients for the announcement: a client hears of it with its next
+/// request, which is served.
 #[test]
 fn a_request_after_the_announcement_is_answered_with_a_goaway() {
     let announced = Drain::new(seconds(10)).announce(seconds(5));
@@ -57,7 +58,8 @@ fn a_request_after_the_announcement_is_answered_with_a_goaway() {
     assert_eq!((client.end(), &client.goaways[1..]), (Some(0), &[(0, 5)][..]));
 }
 
-/// RFC 9113 §6.8: what was refused would count as served, and not be made again.
+/// RFC 9113 §6.8: a higher last stream would mark refused streams as served, and their requests
+/// would not be repeated.
 #[test]
 fn the_last_stream_of_a_goaway_is_not_raised() {
     let mut client = Client::new(config());
@@ -133,7 +135,7 @@ fn a_settings_acknowledgement_may_follow_a_slow_body() {
         let (begun, acknowledged) = all.split_at(all.len() - 9);
         client.send(begun);
         client.send(&headers(1, "POST", "/stop", &[], false));
-        // One frame of them, which the network passes little by little.
+        // One DATA frame, which the network delivers in small pieces.
         let body = data(1, &[b'x'; 16 << 10], false);
         for piece in body.chunks(octets).take(14) {
             client.driver.send(piece);
@@ -163,7 +165,7 @@ fn settings_must_be_acknowledged() {
     assert_eq!(client.end(), Some(0), "no settings at all");
 }
 
-/// Which may be a request of HTTP/1.1 as well, for as long as it is short.
+/// A short beginning of the preface may also be one of an HTTP/1.1 request.
 #[test]
 fn a_preface_has_the_head_timeout_from_its_first_byte() {
     for (sent, more) in [("P", "RI * H"), ("PRI * HTTP/2.0\r\n\r\nSM", "\r\n"), ("P", "UT /x ")] {
@@ -257,9 +259,9 @@ fn protocol_errors_end_the_connection() {
     }
 }
 
-/// RFC 9113 §5.1: on a stream whose client has ended, fields are an error of the stream while its
-/// response is under way, and of the connection once it is sent. How far a response is depends on
-/// how the bytes were cut: so it is the connection's each time (§5.4.1 allows that).
+/// RFC 9113 §5.1: after END_STREAM of the client, HEADERS are a stream error while the response is
+/// under way, and a connection error once it is sent. How far a response is depends on how the
+/// input was split, so it is always a connection error (§5.4.1 allows that).
 #[test]
 fn headers_after_end_stream_are_a_connection_error() {
     let nothing = frame(8, 0, 1, &[0; 4]);
@@ -335,8 +337,8 @@ fn a_half_closed_peer_gets_the_responses_to_its_complete_requests() {
     assert!(client.driver.is_ended());
 }
 
-/// RFC 9113 §6.4: RST_STREAM "MUST NOT be sent for a stream in the idle state"; to peers that is a
-/// breach of the connection's.
+/// RFC 9113 §6.4: RST_STREAM "MUST NOT be sent for a stream in the idle state". Peers treat that as
+/// a connection error.
 #[test]
 fn an_idle_stream_is_not_reset() {
     for stream in [3, 2] {

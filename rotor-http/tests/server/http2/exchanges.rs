@@ -1,4 +1,4 @@
-//! Requests and responses, several at a time.
+//! Requests and responses, several at the same time.
 
 use rotor_http::server::Http2Config;
 
@@ -19,7 +19,7 @@ fn the_first_bytes_select_http1_or_http2() {
         (b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 200 "),
         (b"PRO / HTTP/1.1\r\n", b"HTTP/1.1 "),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &[0, 0, 30, 4, 0]),
-        // A preface that goes wrong late.
+        // A preface that is wrong only near its end.
         (b"PRI * HTTP/2.0\r\n\r\nSN\r\n\r\n", &[0, 0, 30, 4, 0]),
     ] {
         for pieces in [1, 1000] {
@@ -107,7 +107,7 @@ fn wakeups_reach_the_handler_of_their_notifier() {
     client.read();
     assert_eq!(client.outcome(3), "200 GET /wait for the second");
     assert_eq!(client.outcome(1), "0 cut");
-    // Of a stream that is over, it is nobody's.
+    // A wakeup of a stream that has ended reaches no handler.
     second.wakeup();
     client.driver.context_mut().words = "for the first".to_owned();
     first.wakeup();
@@ -136,7 +136,7 @@ fn a_response_before_the_body_ends_its_stream_without_an_error() {
     (0..4).for_each(|_| client.send(&data(1, &[b'x'; 16_000], false)));
     client.send(&data(1, &[b'x'; 16_000], false));
     assert_eq!(client.answer(1).reset, Some(0));
-    // What is on its way is no breach.
+    // Frames that were in flight are no protocol error.
     client.send(&data(1, b"x", true));
     client.get(3, "/authority");
     assert_eq!(client.outcome(3), "200 a");

@@ -1,4 +1,4 @@
-//! What no honest peer does: each flood ends its own connection, with its own counter.
+//! What no honest peer does: each flood ends its own connection, and has its own counter.
 
 use rotor_http::Limits;
 use rotor_http::server::{Counters, ServerConfig};
@@ -8,7 +8,7 @@ use crate::probe::seconds;
 
 const ENHANCE_YOUR_CALM: u32 = 11;
 
-/// Sends until the connection has ended; returns after how many.
+/// Sends until the connection has ended, at most `most` times. Returns the number of rounds.
 fn send_until_end(client: &mut Client, most: u32, mut frames: impl FnMut(u32) -> Vec<u8>) -> u32 {
     for round in 0..most {
         client.send(&frames(round));
@@ -110,7 +110,7 @@ fn empty_data_frames_are_a_flood_and_one_byte_frames_are_a_body() {
     assert!(client.driver.is_alive());
 }
 
-/// A frame costs as much as hundreds of octets do.
+/// A frame costs as much as hundreds of bytes.
 #[test]
 fn small_data_frames_are_rate_limited_whether_read_or_not() {
     for (path, octets, after) in [
@@ -157,7 +157,8 @@ fn frames_within_the_rates_are_no_flood() {
     assert_eq!(client.pongs, 300);
 }
 
-/// gRPC's clients answer each DATA with both, and libraries give back each octet.
+/// gRPC clients answer each DATA frame with both, and some libraries grant window for each single
+/// byte.
 #[test]
 fn frames_in_reply_to_ours_are_no_flood() {
     let mut client = Client::new(config());
@@ -172,7 +173,7 @@ fn frames_in_reply_to_ours_are_no_flood() {
     assert_eq!(client.pongs, 5_000);
 }
 
-/// What was on its way to a stream that we have reset is allowed, and no more.
+/// Frames in flight to a stream that the server has reset are allowed, but no more than those.
 #[test]
 fn frames_of_closed_streams_are_floods() {
     type Flood = (&'static str, &'static str, fn() -> Vec<u8>, u32);
@@ -206,7 +207,7 @@ fn frames_of_closed_streams_are_floods() {
     }
 }
 
-/// They would be answers without end to a peer that takes its response octet by octet.
+/// Otherwise a peer that grants window byte by byte would cause an endless series of frames.
 #[test]
 fn window_updates_that_fragment_a_response_are_a_flood() {
     let mut client = Client::silent(config());
@@ -250,7 +251,7 @@ fn an_endless_field_block_ends_the_connection() {
         assert_eq!((count, client.end()), (most, Some(ENHANCE_YOUR_CALM)), "{what}");
         assert_eq!(counters.field_floods(), 1);
     }
-    // And a time.
+    // The block also has a timeout.
     let mut client = Client::new(config());
     client.send(&begin);
     client.driver.advance(seconds(9));
@@ -281,7 +282,7 @@ fn eight_continuations_are_allowed() {
 fn an_hpack_reference_bomb_is_limited() {
     let mut bomb =
         block(&[(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")]);
-    // A field of 4,000 octets into the table, then one octet for each time that it is meant.
+    // A field of 4,000 bytes for the dynamic table, then one byte for each reference to it.
     bomb.extend_from_slice(&[0x40, 1, b'a', 0x7f, 0xa1, 0x1e]);
     bomb.extend_from_slice(&[b'x'; 4000]);
     let field = bomb.clone();
@@ -289,7 +290,7 @@ fn an_hpack_reference_bomb_is_limited() {
     let mut client = Client::new(config());
     client.send(&frame(1, 5, 1, &bomb));
     assert_eq!(client.end(), Some(ENHANCE_YOUR_CALM));
-    // Beyond what is kept, and below what is decoded, it is answered.
+    // A field block above the limit of stored fields, but below that of decoded ones, is answered.
     let mut client = Client::new(config());
     client.send(&frame(1, 5, 1, &[&field[..], &[0xbe; 8]].concat()));
     assert_eq!(client.answer(1).status, 431);
@@ -326,7 +327,7 @@ fn heads_beyond_the_limits_are_answered_as_on_http1() {
     assert_eq!(counters.heads_too_large(), 3);
 }
 
-/// A connection may be shared by many, of whom one asks so.
+/// Many clients may share a connection, and one of them sends such requests.
 #[test]
 fn requests_answered_without_a_handler_are_no_flood() {
     let mut client = Client::new(config());
@@ -336,7 +337,7 @@ fn requests_answered_without_a_handler_are_no_flood() {
     }
 }
 
-/// Responses that nobody takes hold as much as they may, and further requests are refused.
+/// Responses that the peer does not read hold at most their limit; further requests are refused.
 #[test]
 fn responses_waiting_for_window_are_limited() {
     for path in ["/stream", "/big"] {
@@ -369,7 +370,7 @@ fn a_response_without_send_window_times_out() {
     client.read();
     assert_eq!((client.answer(1).reset, client.answer(3).reset), (Some(8), Some(8)));
     assert_eq!(counters.response_timeouts(), 2);
-    // Drips do not help; what is fast enough does.
+    // Single bytes of window do not help; the minimum rate does.
     let mut client = Client::silent(self::config());
     client.send(&super::client::preface_and_settings(&[(4, 0)]));
     client.get(1, "/big");
@@ -382,7 +383,7 @@ fn a_response_without_send_window_times_out() {
     assert_eq!((client.answer(1).reset, client.answer(3).reset), (Some(8), None));
 }
 
-/// Its window is open: it is we who send what is more urgent.
+/// Its stream window is open: the server itself sends a more urgent response first.
 #[test]
 fn a_response_behind_a_more_urgent_one_does_not_time_out() {
     let update = |stream: u32, more: u32| frame(8, 0, stream, &more.to_be_bytes());
@@ -391,7 +392,7 @@ fn a_response_behind_a_more_urgent_one_does_not_time_out() {
     client.send(&super::client::preface_and_settings(&[(4, 60_535)]));
     client.driver.limit_room(0);
     client.send(&headers(1, "GET", "/big", &[("priority", "u=0")], true));
-    // It has room for its head: the window of the connection is small at this moment.
+    // There is room for its head, since the connection window is small at this moment.
     client.get(3, "/big");
     client.send(&update(1, 1 << 20));
     for _ in 0..15 {
@@ -404,15 +405,15 @@ fn a_response_behind_a_more_urgent_one_does_not_time_out() {
     assert!(!client.answer(1).is_whole && client.body_len(3) == 0, "{}", client.body_len(3));
 }
 
-/// The window of the connection is for all of them, and who gets it first is our choice. However
-/// small the pieces in which a peer opens it.
+/// All streams share the connection window, and the server chooses which one uses it first. That
+/// also holds if the peer opens it in small pieces.
 #[test]
 fn a_response_waiting_for_shared_window_does_not_time_out() {
     let config = config();
     let counters = config.counters();
     let mut client = Client::silent(config);
     client.send(&super::client::preface_and_settings(&[(4, 1 << 20)]));
-    // In order, which is for the peer to ask for.
+    // One after the other, as the peer requests by its priorities.
     client.send(&headers(1, "GET", "/big", &[("priority", "u=3")], true));
     client.get(3, "/big");
     for _ in 0..30 {
@@ -422,7 +423,7 @@ fn a_response_waiting_for_shared_window_does_not_time_out() {
     client.read();
     assert_eq!((client.body_len(1), client.body_len(3)), (65_535 + 30 * 2048, 0));
     assert_eq!([1, 3].map(|stream| client.answer(stream).reset), [None, None]);
-    // Too little for all of them together.
+    // Less than the minimum rate for all of them together.
     for _ in 0..30 {
         client.send(&frame(8, 0, 0, &500u32.to_be_bytes()));
         client.driver.advance(seconds(1));
@@ -432,8 +433,8 @@ fn a_response_waiting_for_shared_window_does_not_time_out() {
     assert_eq!(counters.response_timeouts(), 2);
 }
 
-/// CVE-2025-8671: each such stream counts, and takes no place among those that are under way, since
-/// its handler is gone by then.
+/// CVE-2025-8671: each such stream counts as a reset, and uses no slot of the concurrent streams,
+/// since its handler is gone by then.
 #[test]
 fn every_provoked_reset_counts_and_removes_its_handler() {
     type ResetCause = (&'static str, u32, fn(u32) -> Vec<u8>);
@@ -465,7 +466,7 @@ fn every_provoked_reset_counts_and_removes_its_handler() {
             [headers(stream, "POST", "/wait-for-ever", &length, false), breaks(stream)].concat()
         });
         assert_eq!((count, client.end()), (201, Some(ENHANCE_YOUR_CALM)), "{what}");
-        // Twice as many as there may be at a time, and none was refused for that.
+        // Twice the maximum of concurrent streams, and none of them was refused for that.
         assert!(
             (1..400).step_by(2).all(|stream| client.answer(stream).reset == Some(code)),
             "{what}"

@@ -1,5 +1,5 @@
-//! The limits of heads and of trailers hold on HTTP/2 at the octet and at the field at which they
-//! hold on HTTP/1.1.
+//! The limits of heads and of trailers apply on HTTP/2 at the same byte and at the same field as on
+//! HTTP/1.1.
 
 use rotor_http::Limits;
 use rotor_http::h2::frame::{flag, kind};
@@ -8,7 +8,7 @@ use super::client::{Client, block, config, data, frame, headers};
 use crate::probe::{probe, request};
 use crate::wire::transcript;
 
-/// What becomes of a GET with these fields, on both versions.
+/// The outcome of a GET with these fields, on both versions.
 fn statuses(limits: &Limits, fields: &[(&str, &str)]) -> (String, u16) {
     let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let mut driver = probe(config().limits(limits.clone()));
@@ -33,7 +33,7 @@ fn a_field_counts_as_long_as_its_http1_line() {
 #[test]
 fn pseudo_fields_do_not_count_against_the_limit_of_fields() {
     let limits = Limits::new().fields_max(7);
-    // On HTTP/1.1 `Host` is one of them.
+    // On HTTP/1.1, `Host` counts as one of them.
     let (http1, http2) = statuses(&limits, &[("x-a", "b"); 6]);
     assert_eq!((&*http1, http2), ("200 GET /ignore", 200));
     let (http1, http2) = statuses(&limits, &[("x-a", "b"); 7]);
@@ -67,7 +67,7 @@ fn trailers_beyond_their_limits_are_refused_and_reported() {
     let count = Limits::new().trailers_max(3);
     let long = "y".repeat(44);
     for (limits, fields, outcome) in [
-        // `x: ` and two line ends take seven.
+        // `x: ` and two line ends take seven bytes.
         (&octets, vec![("x", &long[..43])], "200 POST /progressive hello"),
         (&octets, vec![("x", &long)], "431 431 Request Header Fields Too Large"),
         (&count, vec![("x", "y"); 3], "200 POST /progressive hello"),

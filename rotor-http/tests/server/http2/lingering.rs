@@ -1,4 +1,4 @@
-//! Handlers that go on when their response is whole and their stream is over.
+//! Handlers that continue after their response is complete and their stream is closed.
 
 use rotor_http::Status;
 use rotor_http::h2::frame::{FrameHeader, kind};
@@ -10,7 +10,7 @@ use rotor_stream::testing::Driver;
 use super::client::{headers, http2, preface_and_settings};
 use crate::probe::seconds;
 
-/// Answers at once, and has something else to do for ten seconds.
+/// Answers immediately, and continues to work for ten seconds.
 struct LingeringHandler;
 
 impl Server for LingeringHandler {
@@ -29,7 +29,7 @@ impl Server for LingeringHandler {
     }
 }
 
-/// The kinds of the frames that have come, with the code of those that have one.
+/// The kinds of the received frames, each with its error code if it has one.
 fn frames(driver: &mut Driver<Connection<LingeringHandler>>) -> Vec<(u8, u32)> {
     let received = driver.take_received();
     let (mut rest, mut frames) = (&received[..], Vec::new());

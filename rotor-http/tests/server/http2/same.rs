@@ -1,4 +1,4 @@
-//! A handler does on HTTP/2 what it does on HTTP/1.1: the same answers, told the same.
+//! A handler behaves on HTTP/2 as on HTTP/1.1: the same answers, and the same calls.
 
 use rotor_http::server::ServerConfig;
 
@@ -6,12 +6,12 @@ use super::client::{Client, config, data, headers, preface_and_settings};
 use crate::probe::{probe, request};
 use crate::wire::take;
 
-/// Status, fields that are not of the connection, body; and what the handler was told.
+/// Status, fields that do not belong to the connection, body, and the calls of the handler.
 type Outcome = (u16, Vec<(String, String)>, Vec<u8>, Vec<String>);
 
 fn comparable_field(name: &str, value: &str) -> Option<(String, String)> {
     let name = name.to_ascii_lowercase();
-    // How a message is delimited, and whether its connection goes on.
+    // Fields that describe the framing of a message, or whether its connection goes on.
     let is_of_version = matches!(name.as_str(), "connection" | "transfer-encoding");
     (!is_of_version).then(|| (name, value.to_owned()))
 }

@@ -1,4 +1,5 @@
-//! Peers that take a response slowly, or may not send: they are heard, and not late for what we do.
+//! Peers that read a response slowly, or may not send: their frames are read, and they do not time
+//! out because of the server.
 
 use super::client::{Client, config, frame, headers, http2, preface_and_settings};
 use crate::probe::{BIG, seconds};
@@ -7,8 +8,8 @@ fn window_update(stream: u32, more: u32) -> Vec<u8> {
     frame(8, 0, stream, &more.to_be_bytes())
 }
 
-/// A response fills the output, of which the peer takes nothing at this moment: what it says
-/// meanwhile is heard, and answered behind what is there.
+/// A response fills the output while the peer reads nothing. The peer's frames are still read, and
+/// the replies are queued after the response.
 #[test]
 fn a_stalled_response_leaves_room_for_replies_to_other_frames() {
     let mut client = Client::silent(config());
@@ -23,8 +24,8 @@ fn a_stalled_response_leaves_room_for_replies_to_other_frames() {
     assert_eq!(*events, ["GET /big", "GET /wait"]);
 }
 
-/// Beyond that nothing is read before half of the output is taken, which comes, whatever happens
-/// meanwhile.
+/// Above that limit, reading stops until half of the output is sent. Then it resumes, whatever else
+/// happens meanwhile.
 #[test]
 fn reading_resumes_at_half_of_the_output_whatever_else_happens() {
     let mut client = Client::silent(config());
@@ -47,7 +48,7 @@ fn reading_resumes_at_half_of_the_output_whatever_else_happens() {
     assert!(!client.answer(1).is_whole);
 }
 
-/// Its rest may not be read while the output is full.
+/// The rest of the frame may not be read while the output is full.
 #[test]
 fn a_frame_does_not_time_out_behind_a_slowly_read_response() {
     let config = config();
@@ -68,13 +69,13 @@ fn a_frame_does_not_time_out_behind_a_slowly_read_response() {
     client.driver.make_room(2 * BIG);
     client.read();
     assert_eq!(client.outcome(3), "200 a");
-    // If nothing waits, the time is that of any head.
+    // If no output is pending, the usual head timeout applies.
     client.send(first);
     client.driver.advance(seconds(11));
     assert_eq!((counters.head_timeouts(), client.driver.is_ended()), (1, true));
 }
 
-/// What opens the windows of a body waits behind the response.
+/// The WINDOW_UPDATE frames of the body wait behind the response.
 #[test]
 fn a_body_does_not_time_out_behind_a_slowly_read_response() {
     let config = config();
@@ -99,14 +100,14 @@ fn a_body_does_not_time_out_behind_a_slowly_read_response() {
     client.read();
     assert!(client.upload(3, 0, 0, true));
     assert_eq!((client.answer(3).status, client.answer(1).is_whole), (200, true));
-    // Where nothing waits, the time is that of any body.
+    // If no output is pending, the usual body timeout applies.
     client.send(&headers(5, "POST", "/progressive", &[], false));
     client.driver.advance(seconds(6));
     client.read();
     assert_eq!((client.answer(5).status, counters.body_timeouts()), (408, 1));
 }
 
-/// The window of the connection is held by a body that its handler does not take.
+/// A body that its handler does not consume uses up the connection window.
 #[test]
 fn a_body_does_not_time_out_while_others_hold_the_window() {
     let config = config().http2(http2().connection_window(65_535));
@@ -121,7 +122,7 @@ fn a_body_does_not_time_out_while_others_hold_the_window() {
     assert_eq!((client.answer(3).status, counters.body_timeouts()), (0, 0));
     assert!(client.upload(3, 10, 0, true));
     assert_eq!(client.answer(3).status, 200);
-    // For as long as a handler may take.
+    // This lasts at most as long as the handler timeout.
     client.send(&headers(5, "POST", "/wait-for-ever", &[], false));
     assert!((0..3).all(|_| client.upload(5, 16_384, 0, false)));
     while client.upload(5, 1_000, 0, false) {}

@@ -11,7 +11,7 @@ use crate::probe::seconds;
 const HEADERS: u8 = 1;
 const RESET: u8 = 3;
 
-/// HEADERS that ask for a protocol.
+/// HEADERS of an extended CONNECT.
 fn extended_connect(stream: u32, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
     let mut all = vec![
         (":method", "CONNECT"),
@@ -28,7 +28,7 @@ fn connect(stream: u32, authority: &str) -> Vec<u8> {
     frame(HEADERS, 4, stream, &block(&[(":method", "CONNECT"), (":authority", authority)]))
 }
 
-/// One with a relay on stream 1, which has greeted.
+/// A client with a relay on stream 1 that has sent its greeting.
 fn client_with_relay() -> Client {
     let mut client = Client::new(config());
     client.send(&extended_connect(1, "/up", &[]));
@@ -37,7 +37,7 @@ fn client_with_relay() -> Client {
     client
 }
 
-/// The others go on.
+/// The other streams of the connection still work.
 fn assert_connection_works(client: &mut Client) {
     client.get(99, "/authority");
     assert_eq!(client.outcome(99), "200 a");
@@ -71,7 +71,7 @@ fn extended_connect_is_offered_only_by_servers_with_an_upgrade() {
     driver.send(&preface_and_settings(&[]));
     let received = driver.take_received();
     assert_eq!(received[..5], [0, 0, 24, 4, 0], "four settings");
-    // Whom it was not offered may not ask for it (RFC 8441 §3).
+    // A client may not request it if the server has not offered it (RFC 8441 §3).
     driver.send(&extended_connect(1, "/", &[]));
     assert!(
         driver
@@ -87,7 +87,7 @@ fn a_protocol_runs_on_a_stream_as_on_a_connection() {
         let mut client = Client::silent(config());
         let mut bytes = preface_and_settings(&[]);
         bytes.extend(extended_connect(1, "/up", &[]));
-        // Before the answer can have come.
+        // Before the client can have received the answer.
         bytes.extend(data(1, b"ab", false));
         bytes.extend(headers(3, "GET", "/authority", &[], true));
         bytes.extend(data(1, b"c", false));
@@ -96,7 +96,7 @@ fn a_protocol_runs_on_a_stream_as_on_a_connection() {
         assert_eq!((answer.status, answer.text()), (200, "hello<a><b><c>"), "{pieces}");
         assert_eq!(answer.field("content-length"), None);
         assert_eq!(client.outcome(3), "200 a");
-        // The deadlines of HTTP are gone.
+        // The deadlines of HTTP no longer apply.
         client.driver.advance(seconds(1000));
         client.send(&data(1, b"", true));
         assert!(client.answer(1).is_whole, "its end is answered by the protocol's");
@@ -129,7 +129,7 @@ fn a_connect_tunnel_opens_where_one_is_offered() {
 
 #[test]
 fn a_success_page_is_never_sent_in_reply_to_extended_connect() {
-    // 2xx would say that the protocol has begun.
+    // A 2xx status would mean that the protocol has started.
     for path in ["/authority", "/chunked", "/big", "/stream", "/status/204", "/wait"] {
         let mut client = Client::new(config());
         client.send(&extended_connect(1, path, &[]));
@@ -209,7 +209,7 @@ fn the_end_of_a_protocol_is_the_end_of_its_stream() {
         let mut client = client_with_relay();
         client.send(&data(1, bytes.as_bytes(), false));
         assert_eq!(client.outcome(1), outcome, "{bytes}");
-        // What is on its way is no breach.
+        // Frames that were in flight are no protocol error.
         client.send(&data(1, b"x", true));
         assert_connection_works(&mut client);
     }
@@ -301,7 +301,7 @@ fn the_protocol_is_notified_of_a_drain() {
 fn a_protocol_started_in_a_drain_is_notified_of_it() {
     let mut client = Client::new(config());
     client.driver.drain(seconds(30));
-    // Until it has heard of the drain, a client may begin streams.
+    // A client may begin streams until it has heard of the drain.
     client.send(&extended_connect(1, "/up", &[]));
     assert_eq!(client.outcome(1), "200 hellobye");
 }
@@ -316,7 +316,7 @@ fn output_waits_for_both_windows_and_input_waits_for_output() {
     assert_eq!(client.answer(1).text(), "hello");
     client.send(&data(1, b"B", false));
     assert_eq!(client.body_len(1), 103);
-    // Above its mark it is handed nothing, so the peer is stopped by the window.
+    // Above its high-water mark the protocol gets no input, so the window stops the peer.
     let mut sent = 0;
     while client.upload(1, 10_000, 0, false) {
         sent += 10_000;
@@ -325,7 +325,7 @@ fn output_waits_for_both_windows_and_input_waits_for_output() {
     assert!(sent > 50_000, "{sent}");
     client.get(3, "/authority");
     assert_eq!(client.answer(3).status, 200, "and nobody else");
-    // Now it takes all: what was read is answered, and windows open again.
+    // Now the client opens its windows: the input is answered, and the server's windows open again.
     client.send(&window_update(0, 1 << 24));
     client.send(&window_update(1, 1 << 24));
     assert_eq!(client.body_len(1), 5 + 3 + (1 << 20) + 3 * sent);
@@ -356,7 +356,7 @@ fn small_pieces_on_a_tunnel_are_no_flood() {
         client.send(&ten);
     }
     assert_eq!(client.body_len(1), 5 + 60_000);
-    // Pieces of nothing are.
+    // Empty frames are a flood.
     for _ in 0..10_000 {
         client.send(&data(1, b"", false));
         if client.end().is_some() {
@@ -370,13 +370,14 @@ fn small_pieces_on_a_tunnel_are_no_flood() {
 fn a_protocol_may_expect_more_than_the_window() {
     let mut client = Client::new(config());
     client.send(&window_update(0, 1 << 20));
-    // Beside it, a body that nobody asks for holds what it has of the connection's window.
+    // On another stream, a body that the handler does not request holds its share of the connection
+    // window.
     client.send(&headers(1, "POST", "/wait", &[], false));
     while client.upload(1, 10_000, 0, false) {}
     client.send(&extended_connect(3, "/up", &[]));
     client.send(&window_update(3, 1 << 20));
     client.send(&data(3, b"N", false));
-    // With padding, 65,000 octets are more than a stream's window.
+    // With padding, 65,000 bytes are more than the stream window.
     for piece in 0..13 {
         assert_eq!(client.body_len(3), 5 + 3, "it waits");
         assert!(client.upload(3, 5_000, 200, false), "piece {piece}");
@@ -395,7 +396,7 @@ fn queued_messages_count_against_the_windows() {
     client.driver.test().turn();
     client.read();
     let at_once = granted(&client) - before;
-    // So many messages are more than one event's share.
+    // This number of messages is more than the share of one event.
     assert!(at_once < 32_000, "{at_once} octets more may come beside those that wait");
     client.driver.settle();
     client.read();
@@ -404,7 +405,7 @@ fn queued_messages_count_against_the_windows() {
     assert_eq!(client.answer(1).text(), "hello<a>");
 }
 
-/// A response that was asked for before takes all that there is, for as long as it lasts.
+/// An earlier response takes all of the window that is available, for as long as it lasts.
 #[test]
 fn protocol_output_does_not_wait_for_the_end_of_a_response() {
     let mut client = Client::silent(config());
@@ -420,7 +421,7 @@ fn protocol_output_does_not_wait_for_the_end_of_a_response() {
     assert!(!client.answer(1).is_whole);
 }
 
-/// It is we who let others go first.
+/// The server itself sends the other stream first.
 #[test]
 fn a_protocol_behind_more_urgent_streams_does_not_time_out() {
     for goes_on in [true, false] {

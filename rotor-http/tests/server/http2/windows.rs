@@ -1,4 +1,4 @@
-//! Flow control, both ways, and the order in which responses go out.
+//! Flow control in both directions, and the order in which responses are sent.
 
 use rotor_http::server::ServerConfig;
 
@@ -53,7 +53,7 @@ fn data_beyond_a_window_is_refused() {
     assert_eq!(client.end(), Some(3));
 }
 
-/// What was sent and never given back would shut the windows for good.
+/// Bytes that are received and never credited back would close the window for good.
 #[test]
 fn the_connection_window_is_restored_however_streams_end() {
     const WINDOW: u32 = 65_535;
@@ -69,22 +69,24 @@ fn the_connection_window_is_restored_however_streams_end() {
         *client.windows.entry(0).or_default() -= 9_001;
         match round % 4 {
             1 => client.send(&reset),
-            // Beyond its bound: then it is the server that resets the stream.
+            // Beyond the maximum window: the server resets the stream.
             2 => client.send(&window_update(stream, (1 << 31) - 1)),
             _ => {}
         }
         client.driver.advance(seconds(1));
-        // Else those that wait would soon be as many as there may be, and all others refused.
+        // Otherwise the waiting streams would soon reach the stream limit, and further ones would
+        // be refused.
         client.send(&reset);
         assert_ne!(client.answer(stream).reset, Some(7), "round {round}, {path}: refused");
         assert!(!client.driver.is_ended(), "round {round}, {path}: {:?}", client.goaways);
-        // All is over: what the peer was not told of is less than half.
+        // The stream is over: the credit that the peer has not yet been told of is less than half
+        // of the window.
         let left = client.windows[&0];
         assert!(left > i64::from(WINDOW / 2), "round {round}, {path}: {left}");
     }
 }
 
-/// Of what is free the peer is told, however much is held.
+/// The free part of the window is announced to the peer, however much is held.
 #[test]
 fn held_bodies_leave_the_rest_of_the_window_to_others() {
     let mut client = Client::new(config());
@@ -101,7 +103,7 @@ fn held_bodies_leave_the_rest_of_the_window_to_others() {
     assert_eq!(client.answer(19).status, 200);
 }
 
-/// How far each body has come, of those of `octets` that are sent as the windows allow.
+/// The remaining bytes of each body. The bodies are sent as the windows allow.
 struct Bodies {
     left: Vec<usize>,
     stalls: usize,
@@ -115,7 +117,8 @@ impl Bodies {
         Bodies { left: vec![octets; count], stalls: count }
     }
 
-    /// Sends of each what its window allows, but of the stalled one; returns how many octets.
+    /// Sends a piece of each body except the stalled one, if its window allows; returns the number
+    /// of bytes.
     fn send(&mut self, client: &mut Client) -> usize {
         let mut sent = 0;
         for at in 0..self.left.len() {
@@ -144,7 +147,8 @@ fn many_collected_bodies_are_received_one_after_another() {
     let mut bodies = Bodies::begin(&mut client, 20, OCTETS);
     while bodies.left.iter().any(|left| *left > 0) {
         assert!(bodies.send(&mut client) > 0, "nobody may send: {:?}", bodies.left);
-        // What windows allowed comes on top, and memory may be twice of what is in it.
+        // Window that was already granted comes on top, and buffers may allocate twice what they
+        // contain.
         let most = 2 * (MAX + 20 * (64 << 10));
         assert!(held.bytes() <= most, "{} of {most}", held.bytes());
     }
@@ -163,7 +167,7 @@ fn bodies_held_back_do_not_time_out_and_a_stalled_one_releases_them() {
     let mut client = Client::new(config);
     let mut bodies = Bodies::begin(&mut client, 3, OCTETS);
     assert_eq!(bodies.send(&mut client), 3 * 8_192);
-    // The first goes on, a little at a time; those behind it have sent what they may.
+    // The first body continues slowly; the ones behind it have sent all that they may.
     for _ in 0..100 {
         while bodies.send(&mut client) > 0 && bodies.left[0] > OCTETS / 2 {}
         client.driver.advance(seconds(1));
@@ -177,7 +181,7 @@ fn bodies_held_back_do_not_time_out_and_a_stalled_one_releases_them() {
             break;
         }
     }
-    // Now it stalls.
+    // Now the first body stalls.
     bodies.stalls = 0;
     while client.answer(1).status == 0 {
         client.driver.advance(seconds(1));
@@ -197,7 +201,7 @@ fn padding_does_not_exhaust_the_window_of_a_collected_body() {
     client.send(&headers(1, "POST", "/", &[("content-length", "65536")], false));
     let mut left = 65_536;
     while left > 0 {
-        // With its length, padding of nine octets is ten.
+        // Padding of nine bytes costs ten with its length field.
         let window = client.windows.get(&1).map_or(65_536, |window| *window as usize);
         let padding = if window > 10 { 9 } else { 0 };
         let octets = left.min(2_048).min(if window > 10 { window - 10 } else { window });
@@ -208,7 +212,7 @@ fn padding_does_not_exhaust_the_window_of_a_collected_body() {
     assert_eq!(client.answer(1).status, 200);
 }
 
-/// As browsers do: all of them have a part of the connection's window, and none is whole.
+/// Like browsers: each body gets a part of the connection window, and none is complete.
 #[test]
 fn interleaved_collected_bodies_all_complete() {
     for (count, path, length) in
@@ -232,14 +236,14 @@ fn interleaved_collected_bodies_all_complete() {
     }
 }
 
-/// The peer sends as fast as it has to, and one body after the other, as it may.
+/// The peer sends at the minimum rate, one body after the other, which is allowed.
 #[test]
 fn a_body_does_not_time_out_while_the_peer_sends_others() {
     let mut client = Client::new(config());
     for stream in [1, 3] {
         client.send(&headers(stream, "POST", "/", &[], false));
     }
-    // 16 KiB in a frame, at 2 KiB in a second.
+    // A frame of 16 KiB, sent at 2 KiB/s.
     let long = data(1, &[b'x'; 16_384], false);
     for second in 0..40 {
         let frame = &long[second % 8 * 2_048..];
@@ -249,7 +253,7 @@ fn a_body_does_not_time_out_while_the_peer_sends_others() {
     client.send(&data(1, b"", true));
     client.send(&data(3, b"y", true));
     assert_eq!([1, 3].map(|stream| client.answer(stream).status), [200, 200]);
-    // But not forever, and not while nothing comes.
+    // But a body may not wait forever, and not while no DATA arrives.
     client.send(&headers(5, "POST", "/", &[], false));
     client.send(&headers(7, "POST", "/progressive", &[], false));
     for second in 0..70 {
@@ -273,7 +277,7 @@ fn responses_without_connection_window_wait_without_empty_frames() {
     for stream in (1..40).step_by(2) {
         client.get(stream, "/stream");
     }
-    // That no DATA is without octets is what the client looks at.
+    // The client checks that no DATA frame is empty.
     for _ in 0..20 * 17 {
         client.send(&window_update(0, 65_535));
     }
@@ -308,7 +312,7 @@ fn windows_beyond_the_maximum_are_refused() {
     assert_eq!(client.answer(1).reset, Some(3));
     client.send(&window_update(0, (1 << 31) - 1));
     assert_eq!(client.end(), Some(3));
-    // Settings that make that of one stream too large, though the peer's others have room.
+    // Settings that make the window of one stream too large, while the other stream has room.
     let mut client = Client::new(config());
     client.get(1, "/wait");
     client.get(3, "/wait");
@@ -320,7 +324,7 @@ fn windows_beyond_the_maximum_are_refused() {
     assert_eq!(client.answer(3).reset, None, "it is the connection's");
 }
 
-/// Else the frames that open the windows would never be read.
+/// Otherwise the frames that open the windows would never be read.
 #[test]
 fn the_output_never_exceeds_its_high_water_mark() {
     let mut client = Client::silent(config());
@@ -336,7 +340,7 @@ fn the_output_never_exceeds_its_high_water_mark() {
         rounds += 1;
         assert!(rounds < 10_000, "{:?}", client.answers.keys());
         if rounds % 100 == 0 {
-            // It is read at once, whatever waits.
+            // The ping is read immediately, whatever is pending.
             let pongs = client.pongs;
             client.send(&frame(6, 0, 0, &[0; 8]));
             for _ in 0..40 {
@@ -359,7 +363,7 @@ fn urgent_responses_go_first_and_incremental_ones_take_turns() {
             let fields = [("priority", *priority)];
             client.send(&headers(3 + 2 * at, "GET", "/big", &fields, true));
         }
-        // Stream 1 has taken the window of the connection.
+        // Stream 1 has used up the connection window.
         assert_eq!(client.body_len(1), 65_535);
         client.send(&frame(3, 0, 1, &[0, 0, 0, 8]));
         client.send(&window_update(0, 64 << 10));
@@ -378,10 +382,10 @@ fn responses_take_turns_while_no_priority_is_sent() {
     let said = headers(9, "GET", "/", &said, true);
     for (before, between, expected) in [
         (&[][..], &[][..], [2, 2]),
-        // Of those that are there nothing was said.
+        // The first priority comes after stream 11 has begun, which stays incremental.
         (&[], &wish, [2, 2]),
         (&wish, &[], [4, 0]),
-        // It goes last itself.
+        // Stream 9 is the one that goes last.
         (&said, &[], [4, 0]),
     ] {
         let mut client = Client::silent(ServerConfig::new().http2(http2()));
@@ -421,7 +425,7 @@ fn a_priority_may_be_sent_before_and_after_the_request() {
 
 #[test]
 fn the_memory_of_waiting_responses_is_configurable() {
-    // Each is a megabyte, with its head.
+    // Each response is a megabyte, with its head.
     for (max, answered) in [(1, 1), (BIG, 1), (BIG + (1 << 19), 2), (5 * BIG, 5)] {
         let config = ServerConfig::new().http2(http2().responses_bytes_max(max));
         let counters = config.counters();
@@ -435,8 +439,7 @@ fn the_memory_of_waiting_responses_is_configurable() {
     }
 }
 
-/// What is in frames by then goes out ahead of what is said later: the mark of the output, and no
-/// more.
+/// What is already in frames is sent before later responses: at most the output's high-water mark.
 #[test]
 fn no_further_frames_are_made_of_an_aborted_response() {
     const MARK: usize = 64 << 10;

@@ -31,7 +31,7 @@ pub(super) fn lengths() -> Vec<Rule> {
     ] {
         rules.push(rule(25, "no number", length(value), BAD));
     }
-    let cut = "3\r\nGET"; // What would be the next request, if the body were not the handler's.
+    let cut = "3\r\nGET"; // This would be the next request if it were not part of the body.
     rules.extend([
         rule(25, "leading zeros", length("002"), "200 POST / hi"),
         rule(25, "no octal", posted("Content-Length: 010", "0123456789"), "200 POST / 0123456789"),
@@ -93,7 +93,7 @@ pub(super) fn lengths() -> Vec<Rule> {
             ));
         }
     }
-    // The answer to HEAD does not show that the body was taken for one.
+    // The answer to HEAD does not show whether the body was read as one.
     let head = request("HEAD /", "Content-Length: 3\r\n", "GET");
     rules.push(server_rule(28, "HEAD with a body", [head, get("/b")].concat(), "200 | 200 GET /b"));
     rules

@@ -160,7 +160,7 @@ pub(super) fn responses() -> Vec<Rule> {
             [get("/split"), get("/b")].concat(),
             "500 close",
         ),
-        // Conditional requests are the handler's, `files` has them; the connection hands it the
+        // Conditional requests are the handler's task (see `files`). The connection passes it the
         // fields.
         server_rule(
             53,

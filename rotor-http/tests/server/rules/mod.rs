@@ -1,7 +1,7 @@
-//! The rules of HTTP/1.1 that independent suites check, numbered 1 to 53: each is asked of the
-//! parser alone, where that decides, and of a whole server on a scripted socket (`rules_kept`) and
-//! on the sockets of every loop (`sockets`), with the bytes coming whole, one by one, and (not on
-//! real sockets) cut at every point. Where two answers are allowed, the row says which is ours.
+//! The rules of HTTP/1.1 that independent suites check, numbered 1 to 53. Each is tested on the
+//! parser alone, where that decides, on a whole server on a scripted socket (`rules_kept`) and on
+//! the sockets of every loop (`sockets`). The bytes are sent whole, one by one, and (not on real
+//! sockets) cut at every point. Where the specification allows two answers, the row states ours.
 
 mod bodies;
 mod connections;
@@ -27,7 +27,7 @@ fn rule(
     Rule { number, name, input: input.as_ref().to_vec(), expected: expected.into(), is_pure: true }
 }
 
-/// A rule for whole servers: it depends on a handler.
+/// A rule for whole servers, since it depends on a handler.
 fn server_rule(
     number: u32,
     name: &'static str,

@@ -1,4 +1,4 @@
-//! That the parser, and a server on a scripted socket, keep the rules.
+//! The parser, and a server on a scripted socket, follow the rules.
 
 mod more;
 
@@ -12,7 +12,7 @@ use crate::wire::transcript;
 /// The parser's view of a connection.
 struct Parsed {
     done: Vec<String>,
-    /// The request whose body comes, and whether another may follow it.
+    /// The request whose body is being read, and whether another may follow it.
     current: Option<(String, BodyDecoder, bool)>,
 }
 
@@ -23,7 +23,7 @@ impl Parsed {
     }
 }
 
-/// What the parser alone makes of the pieces, in the words of a transcript.
+/// What the parser alone makes of the pieces, in the format of a transcript.
 fn parse<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     let limits = Limits::new();
     let (mut input, mut reader) = (Vec::new(), HeadReader::new());

@@ -1,4 +1,4 @@
-//! Rules that one input and its answers do not show.
+//! Rules that need more than one input and its answers.
 
 use rotor_http::server::ServerConfig;
 
@@ -42,12 +42,13 @@ fn rule_47_continue_is_sent_only_when_the_handler_wants_the_body() {
     assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
     driver.send(b"hi");
     assert_eq!(transcript(&driver.take_received()), "200 POST / hi");
-    // The body has begun to come: nobody waits.
+    // The body has begun to arrive, so no 100 is needed.
     driver.send(&[&expecting("/")[..], b"h"].concat());
     assert_eq!(driver.take_received(), b"");
     driver.send(b"i");
     assert_eq!(transcript(&driver.take_received()), "200 POST / hi");
-    // Not wanted: the final status, and the connection closes, since the body may come or not.
+    // The body is not wanted: the final status, and the connection closes, since the body may come
+    // or not.
     driver.send(&expecting("/ignore"));
     let answers = answers(&driver.take_received());
     assert_eq!((answers.len(), answers[0].status, answers[0].closes()), (1, 200, true));
@@ -72,7 +73,7 @@ fn rule_49_head_has_the_fields_of_get() {
         };
         assert_eq!(names(&got[0]), names(&head[0]), "{path}");
     }
-    // A refusal too has no body where the method is known.
+    // A refusal has no body either if the method is known to be HEAD.
     driver.send(b"HEAD / HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n");
     let bytes = driver.take_received();
     assert!(

@@ -1,5 +1,5 @@
-//! Many requests, good and bad, over connections that come and go: each good one is answered once,
-//! each bad one ends its connection, and nothing is left over.
+//! Many valid and invalid requests on connections that open and close: each valid one is answered
+//! once, each invalid one ends its connection, and nothing is left over.
 
 use rotor_http::server::ServerConfig;
 
@@ -8,7 +8,7 @@ use crate::loops::{OnLoop, on_every_loop};
 use crate::probe::{get, post, request};
 use crate::wire::answers;
 
-/// Requests in all; `tests/long/mixed-requests` asks for a million.
+/// The total of requests; `tests/long/mixed-requests` sets a million.
 fn requests() -> usize {
     std::env::var("ROTOR_HTTP_REQUESTS").ok().and_then(|count| count.parse().ok()).unwrap_or(20_000)
 }

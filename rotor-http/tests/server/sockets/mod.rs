@@ -1,4 +1,4 @@
-//! The server on real sockets, on every loop: the other end writes, the loop gets a turn.
+//! The server on real sockets, on every loop: the client writes, then the loop runs a turn.
 
 mod mixed;
 
@@ -38,8 +38,8 @@ impl<L: OnLoop> TestServer<L> {
         self.rig.connect(self.address)
     }
 
-    /// Writes in pieces of so many bytes, with a turn of the loop after each. A server that has
-    /// closed takes no more.
+    /// Writes in pieces of `piece` bytes, with a turn of the loop after each. A server that has
+    /// closed accepts no more.
     fn write(&mut self, end: &mut L::End, mut bytes: &[u8], piece: usize) {
         while !bytes.is_empty() {
             match end.write(&bytes[..piece.min(bytes.len())]) {
@@ -51,8 +51,8 @@ impl<L: OnLoop> TestServer<L> {
         }
     }
 
-    /// Ends the client's side and reads to the end of the server's. Who was sent more than it
-    /// drains resets behind its answer.
+    /// Shuts down the client's side and reads to the end of the server's. A server that was sent
+    /// more than it drains resets the connection after its answer.
     fn finish(&mut self, end: &mut L::End) -> Vec<u8> {
         let _closed_already = end.end();
         let (got, failed) = self.rig.hear(end, None);
@@ -60,7 +60,7 @@ impl<L: OnLoop> TestServer<L> {
         got
     }
 
-    /// What the server answers to these bytes and the end of the stream.
+    /// The server's answer to these bytes followed by EOF.
     fn ask(&mut self, bytes: &[u8], piece: usize) -> Vec<u8> {
         let mut end = self.connect();
         self.write(&mut end, bytes, piece);
@@ -72,8 +72,7 @@ on_every_loop!(a_server_keeps_every_rule);
 fn a_server_keeps_every_rule<L: OnLoop>() {
     let mut served = TestServer::<L>::new(ServerConfig::new());
     for Rule { number, name, input, expected, .. } in rules::all() {
-        // Each octet by itself, but for those that are so many that a server would not wait for
-        // them.
+        // Each byte alone, unless the input is so long that the server would not wait for it.
         for piece in [usize::MAX, 1 + input.len() / 4_000] {
             let bytes = served.ask(&input, piece);
             assert_eq!(transcript(&bytes), expected, "{number} {name}, {piece} octets at once");
@@ -83,8 +82,8 @@ fn a_server_keeps_every_rule<L: OnLoop>() {
 }
 
 on_every_loop!(an_honest_client_is_served_beside_hundreds_of_hostile_ones);
-/// Each does something else: nothing, half a head, half a body, asks for much and reads none of it,
-/// pipelines.
+/// The hostile clients differ: they send nothing, half a head or half a body, request much and read
+/// none of it, or pipeline requests.
 fn an_honest_client_is_served_beside_hundreds_of_hostile_ones<L: OnLoop>() {
     let mut served = TestServer::<L>::new(ServerConfig::new());
     let hostile: [Vec<u8>; 6] = [
