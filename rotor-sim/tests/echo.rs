@@ -53,7 +53,7 @@ fn each_fault_strikes_busy_clients_and_is_survived() {
             family,
             Family::Datagram | Family::Offload | Family::Panic | Family::Packet | Family::MiddleBox
         ) {
-            continue; // continue; // does not affect byte streams: see `datagrams` and `loops`
+            continue; // does not affect byte streams: see `datagrams` and `loops`
         }
         let rate = match fault {
             Fault::UnarmedEdgeLost | Fault::SmallSlab | Fault::SplitEdge => 1.0,

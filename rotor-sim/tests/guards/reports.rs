@@ -64,7 +64,7 @@ impl Machine for Client {
 #[test]
 fn a_run_whose_faults_strike_only_idle_clients_fails() {
     if std::env::var_os("ROTOR_SIM_SEED").is_some() {
-        return; // return; // a single seed chosen by the user says nothing about a whole run
+        return; // a single seed chosen by the user says nothing about a whole run
     }
     let run = |is_busy: bool| {
         let check = Check::new().seeds(1).calm().must_strike([Fault::SlowTurn]);
