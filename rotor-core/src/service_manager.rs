@@ -304,7 +304,7 @@ mod tests {
         type Seed = Infallible;
     }
 
-    /// A manager of the test's own, and a loop that it is told of.
+    /// The test's own manager, and a loop for it to attend.
     struct Fixture {
         receiver: UnixDatagram,
         manager: ServiceManager,
@@ -335,7 +335,7 @@ mod tests {
             String::from_utf8_lossy(&bytes[..len]).into_owned()
         }
 
-        /// What is said so long after the beginning.
+        /// The messages sent this long after the start.
         fn check(&mut self, passed: Duration) -> String {
             let loops = GroupHandle::from(self.instance.handle());
             let drain = Drain::new(Duration::from_secs(20)).announce(Duration::from_secs(5));
@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(test.check(ms(999)), "", "half of it is often enough");
         assert_eq!(test.check(ms(1_000)), "WATCHDOG=1\n");
         assert_eq!(test.check(ms(2_400)), "WATCHDOG=1\n");
-        // The loop has made no turn since the beginning.
+        // The loop has run no turn since the start.
         assert_eq!(test.check(ms(3_500)), "");
         assert_eq!(test.check(ms(60_000)), "");
     }
@@ -416,7 +416,7 @@ mod tests {
 
     #[test]
     fn the_thread_sends_ready_and_ends_on_request() {
-        // The loop makes no turn meanwhile, which is all well for half of this.
+        // The loop runs no turn in the meantime, which is accepted for half of this time.
         let test = Fixture::new(Some(Duration::from_secs(1_000)));
         let Fixture { receiver, manager, mut instance, pulses, .. } = test;
         receiver.set_nonblocking(false).expect("it can");
@@ -427,7 +427,7 @@ mod tests {
         while received.last().is_none_or(|word: &String| !word.starts_with("STOPPING")) {
             let mut bytes = [0; 512];
             let len = match receiver.recv(&mut bytes) {
-                // A process that was stopped meanwhile, and went on, is to ask again (signal(7)).
+                // A process that was stopped and continued must repeat the call (signal(7)).
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 sent => sent.expect("it is told in time"),
             };

@@ -283,7 +283,7 @@ mod tests {
     use crate::backend::NoWaker;
     use crate::wake_queue::WakeQueue;
 
-    /// Three machines, and the queue that they are woken by.
+    /// Three machines, and the queue that wakes them.
     fn three_machines() -> (Arc<WakeQueue>, [Notifier; 3]) {
         let wakes = Arc::new(WakeQueue::new(3, Arc::new(NoWaker)).expect("memory").0);
         let notifier = |index| Notifier::new(wakes.clone(), Token::new(index, 0), 0);

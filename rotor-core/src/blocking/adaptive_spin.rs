@@ -53,7 +53,7 @@ impl AdaptiveSpin {
 mod tests {
     use super::*;
 
-    /// Returns after how many waits without it the thread spins.
+    /// Returns the number of waits without spinning before the thread spins.
     fn waits_until_spin(policy: &mut AdaptiveSpin) -> usize {
         (0..).take_while(|_| !policy.begin()).count()
     }

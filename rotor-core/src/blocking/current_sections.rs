@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(sections.find_overlong(at(7), second), (found(Token::new(2, 2), "b", 2), false));
         assert_eq!(sections.find_overlong(at(9), second), (None, false));
         sections.end(token);
-        // Taken on an alert: it was not reported.
+        // Taken over on an alert, so it was not reported before.
         sections.begin(token, "c", false);
         assert_eq!(sections.find_overlong(at(9), second), (None, true));
         assert_eq!(sections.find_overlong(at(10), second), (found(token, "c", 1), false));

@@ -272,7 +272,7 @@ mod tests {
         let (heartbeat, wakes) = heartbeat();
         let mut writer = HeartbeatWriter::new(heartbeat.clone(), Arc::default());
         wakes.end_generation(1);
-        // Parts of one text, a word apart: each place has several.
+        // Parts of one text, offset by four bytes each: each location has several.
         let text = "the quick brown fox jumps over the lazy dog, and then it sleeps. The end of the tale is near.";
         for _ in 0..2 {
             for start in (0..text.len()).step_by(4) {

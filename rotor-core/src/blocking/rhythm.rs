@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     /// Each step: the time in ms, whether a loop is awake, whether one has woken the watchdog, and
-    /// what it does.
+    /// the expected pause.
     fn check(steps: &[(u64, bool, bool, Pause)]) {
         let mut rhythm = Rhythm::new(Time::ZERO);
         for (at, is_any_awake, is_woken, expected) in steps {
@@ -80,7 +80,7 @@ mod tests {
             (999, false, false, Tick),
             (1_000, false, false, DrowsyTick),
             (1_003, false, false, Sleep),
-            // Woken for no reason: threads may be.
+            // A spurious wakeup of the thread.
             (1_500, false, false, Sleep),
             (2_000, false, true, Tick),
             (2_999, false, false, Tick),
@@ -94,7 +94,7 @@ mod tests {
         check(&[
             (5_000, true, false, Tick),
             (6_000, false, false, DrowsyTick),
-            // It woke in the last moment, and did not see that it was to wake the watchdog.
+            // A loop woke at the last moment, and did not notice that it should wake the watchdog.
             (6_003, true, false, Tick),
             (7_002, false, false, Tick),
             (7_003, false, false, DrowsyTick),

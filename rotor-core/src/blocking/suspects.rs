@@ -88,7 +88,7 @@ impl Suspects {
 mod tests {
     use super::*;
 
-    /// Lets all leave that may.
+    /// Detaches as many as allowed.
     fn detach_all(suspects: &mut Suspects) -> u32 {
         let mut detached_count = 0;
         while suspects.may_detach("a") {

@@ -177,12 +177,12 @@ mod tests {
                 let _ = ended.recv();
             });
             let probe = probe.recv().expect("the thread sends it");
-            // Its times grow now and then only.
+            // The kernel updates its times only occasionally.
             while !matches!(probe.sample(), ThreadSample::Runnable(times) if !times.ran.is_zero()) {
                 std::thread::yield_now();
             }
             computes.store(false, std::sync::atomic::Ordering::Relaxed);
-            // It is about to wait.
+            // It is about to block.
             while !matches!(probe.sample(), ThreadSample::Waiting { syscall: Some(_), .. }) {
                 std::thread::yield_now();
             }

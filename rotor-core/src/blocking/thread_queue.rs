@@ -253,7 +253,7 @@ mod tests {
     fn waiting_threads_are_served_in_order_before_parked_ones() {
         let (queue, wanted) = queue();
         let (first, second) = (Parker::new(), Parker::new());
-        // What `reclaim` does before it waits.
+        // The part of `reclaim` that precedes its wait.
         for parker in [&first, &second] {
             queue.lock().waiting.push_back(Arc::clone(parker));
             wanted.store(true, SeqCst);

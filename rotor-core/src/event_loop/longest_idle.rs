@@ -178,8 +178,8 @@ mod tests {
         );
     }
 
-    /// Otherwise a peer that keeps more machines busy than a walk keeps would cause a walk over all
-    /// slots in each turn.
+    /// Otherwise a peer that keeps more machines busy than a walk can store would cause a walk over
+    /// all slots in each turn.
     #[test]
     fn a_truncated_walk_is_not_repeated_while_its_machines_are_too_young() {
         let count = FOUND_MAX as u64 + 100;
@@ -190,8 +190,8 @@ mod tests {
         assert!(longest.pop_oldest(&room(), at(1_000_002)).is_some(), "and now for two");
     }
 
-    /// A machine that was not idle when the walk began cannot be old enough before the minimum time
-    /// has passed since.
+    /// A machine that was not idle when the walk began cannot be old enough until the minimum time
+    /// has passed since then.
     #[test]
     fn a_complete_walk_is_not_repeated_before_another_machine_is_due() {
         let mut longest = found(9, [5]);

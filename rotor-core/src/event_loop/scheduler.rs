@@ -392,7 +392,7 @@ mod tests {
         for (calls, is_queued) in [(Calls::WAKEUP, true), (Calls::END, false)] {
             let (mut scheduler, _, _) = scheduler();
             let token = scheduler.slots_mut().reserve().expect("a slot");
-            // What a deferred spawn leaves, whose seed there is none of here.
+            // The state that a deferred spawn leaves; its seed does not exist here.
             let state = scheduler.slots_mut().state(token).expect("it is there");
             state.in_deferred = true;
             scheduler.mark_pending(token, calls);

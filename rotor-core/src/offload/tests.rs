@@ -1,4 +1,4 @@
-//! Pools by themselves, without a loop.
+//! Pools on their own, without a loop.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
@@ -46,7 +46,7 @@ fn a_panic_loses_only_its_own_job() {
     assert_eq!(pool.stats().threads, 1, "the thread went on");
 }
 
-/// Keeps one thread of the pool at work until what is returned is dropped.
+/// Keeps one thread of the pool busy until the returned sender is dropped.
 fn occupy(pool: &OffloadPool) -> mpsc::Sender<()> {
     let (begun, has_begun) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
@@ -109,7 +109,7 @@ fn threads_are_started_only_as_needed() {
     assert_eq!(format!("{pool:?}"), "OffloadPool(4 threads, 1024 jobs)");
 }
 
-/// A job that says that it has begun and then waits.
+/// A job that reports that it has begun, and then waits.
 struct BlockedJob {
     has_begun: mpsc::Receiver<()>,
     release: mpsc::Sender<()>,
@@ -236,7 +236,7 @@ fn a_full_pool_does_not_rely_on_a_thread_without_cpu() {
     let held = may_look.lock().expect("nobody panics");
     let may = may_look.clone();
     let builder = OffloadPool::builder().threads_max(2).jobs_max(2);
-    // As if other programs had the processor of the first thread.
+    // As if other programs occupied the first thread's CPU.
     let builder = builder.on_thread_start(move |number| drop((number == 0).then(|| may.lock())));
     let pool = builder.build().expect("no thread yet");
     let (done, is_done) = mpsc::channel();
@@ -244,7 +244,7 @@ fn a_full_pool_does_not_rely_on_a_thread_without_cpu() {
         let done = done.clone();
         assert!(offer(&pool, move || done.send(()).expect("the test waits")));
     }
-    // The second thread may leave the last job to the first one.
+    // The second thread may leave the last job to the first thread.
     let first = is_done.recv_timeout(Duration::from_secs(10));
     drop(held);
     assert_eq!(first, Ok(()));
@@ -282,7 +282,7 @@ fn an_idle_thread_ends_and_the_next_job_starts_another() {
     assert_eq!(wait_until_idle(&kept).threads, 1);
 }
 
-/// The state of a thread, and how much processor time it has had, in ticks: see proc_pid_stat(5).
+/// The state of a thread, and its CPU time in ticks: see proc_pid_stat(5).
 #[cfg(target_os = "linux")]
 fn sample(thread: &std::path::Path) -> Vec<String> {
     let stat = std::fs::read_to_string(thread.join("stat")).expect("the thread is there");
@@ -410,7 +410,7 @@ fn a_job_may_offer_another_and_drop_the_last_handle_of_its_pool() {
         drop(owner);
         dropped.send(()).expect("the test waits");
     }));
-    // Now the job has the last but one, and then the last.
+    // The job drops its handle while the test still has one.
     drop(held.release);
     is_dropped.recv().expect("it was run");
 }

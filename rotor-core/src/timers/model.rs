@@ -1,5 +1,4 @@
-//! The timers beside a model that keeps the same deadlines in the plainest way, through random
-//! operations.
+//! The timers compared with a simple model of the same deadlines, under random operations.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -8,7 +7,7 @@ use super::tick::LAST_TICK_TIME;
 use super::{Due, Timers};
 use crate::time::Time;
 
-/// The same deadlines kept in the plainest way.
+/// A simple model of the same deadlines.
 struct Model {
     armed: BTreeSet<(u64, u32)>,
     slots: Vec<Slot>,
@@ -66,7 +65,7 @@ impl ModelTest {
         }
     }
 
-    /// Nothing, a part of a tick, some ticks, seconds, hours, years, or all the time there is.
+    /// Nothing, a part of a tick, some ticks, seconds, hours, years, or the maximum time.
     fn random_span(&mut self, reach: usize) -> u64 {
         let spans =
             [1, MS, 5 * MS, 100 * MS, 20 * SECOND, HOUR, 1_000 * HOUR, 150 * YEAR, u64::MAX];

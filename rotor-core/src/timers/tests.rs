@@ -1,4 +1,4 @@
-//! The deadlines of some slots, by table; and what the wheel's lists must be like at any time.
+//! The deadlines of a few slots, in tables; and the invariants of the wheel's lists.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn expired(timers: &mut Timers, now: u64) -> Vec<(u64, u32)> {
 }
 
 impl Timers {
-    /// Walks all lists, and panics where one of the statements in the docs does not hold.
+    /// Walks all lists, and panics if one of the documented invariants does not hold.
     pub(super) fn check_invariants(&self) {
         let mut queued = 0;
         for (bucket_index, list, head) in self.wheel.heads() {

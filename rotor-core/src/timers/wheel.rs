@@ -169,8 +169,8 @@ mod tests {
     use super::*;
 
     impl Wheel {
-        /// Every head: its bucket's place, its list, the entry. Panics where the marks of buckets
-        /// are wrong.
+        /// Every list head: its bucket's index, its list, the entry. Panics if the bitmap of
+        /// occupied buckets is wrong.
         pub(crate) fn heads(&self) -> impl Iterator<Item = (usize, usize, u32)> {
             for (bucket_index, bucket) in self.buckets.iter().enumerate() {
                 let is_marked = self.occupied[bucket_index / WORD_BITS]
@@ -187,7 +187,7 @@ mod tests {
             })
         }
 
-        /// Panics unless an entry that is queued at this tick may stand in this list.
+        /// Panics unless an entry that is queued at this tick may be in this list.
         pub(crate) fn check_queued(&self, bucket_index: usize, list: usize, index: u32, tick: u64) {
             assert_eq!(
                 (self.bucket_of(tick), list_of(bucket_index, index)),

@@ -1,4 +1,4 @@
-//! Wake-ups from several threads: none is lost, and none is made that nobody asked for.
+//! Wake-ups from several threads: none is lost, and none is spurious.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
@@ -83,7 +83,7 @@ fn a_wakeup_of_a_part_is_distinguished_from_one_of_the_machine() {
     assert_eq!(parts.try_iter().map(|wake| wake.part).collect::<Vec<_>>(), [7]);
 }
 
-/// Random operations of one thread against a set: what is woken is taken once, in order.
+/// Random operations of one thread, compared with a set: each wake-up is taken once, in order.
 #[test]
 fn the_queue_agrees_with_a_simple_model() {
     let mut random = fastrand::Rng::with_seed(1);
@@ -122,8 +122,8 @@ fn the_queue_agrees_with_a_simple_model() {
     }
 }
 
-/// Eight threads wake 64 machines 10^6 times in all; a count stored before each wake-up is what the
-/// loop sees after it, and after the last one nothing is missing.
+/// Eight threads wake 64 machines 10^6 times in total. The loop must see the count stored before
+/// each wake-up, and after the last one nothing may be missing.
 #[test]
 fn no_wake_up_of_eight_threads_is_lost() {
     const THREADS: u64 = 8;
@@ -132,7 +132,8 @@ fn no_wake_up_of_eight_threads_is_lost() {
     let stored: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
     let running = AtomicUsize::new(THREADS as usize);
     let mut seen = [0u64; 64];
-    // The first thread meets it asleep, also if all have ended before this one looks.
+    // The first thread finds the queue asleep, even if all threads have ended before this one
+    // checks.
     assert!(queue.try_sleep());
     thread::scope(|scope| {
         for seed in 0..THREADS {
@@ -159,7 +160,7 @@ fn no_wake_up_of_eight_threads_is_lost() {
             if last && queue.is_empty() {
                 break;
             }
-            // Goes to sleep and at once comes back, so that threads meet both states.
+            // Goes to sleep and returns immediately, so that threads meet both states.
             queue.try_sleep();
             thread::yield_now();
         }

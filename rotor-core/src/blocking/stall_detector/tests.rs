@@ -1,4 +1,4 @@
-//! Rows of samples, a tick apart, and what is said at each.
+//! Sequences of samples, one tick apart, and the finding at each.
 
 use super::*;
 use crate::blocking::thread_probe::CpuTimes;
@@ -8,16 +8,16 @@ const PATIENCE: Duration = Duration::from_millis(40);
 /// What the thread did in a tick of 10 ms.
 #[derive(Clone, Copy)]
 enum Activity {
-    /// It had the CPU, for so many ms, and waited for it in the others.
+    /// It ran for this many ms, and waited for a CPU during the rest.
     Ran(u64),
-    /// It waited in the kernel.
+    /// It was blocked in the kernel.
     Waited,
-    /// The same, after so many ms in which it waited for a CPU.
+    /// The same, after waiting for a CPU for this many ms.
     QueuedThenWaited(u64),
     Unknown,
 }
 
-/// A loop that is watched, by hand.
+/// A watched loop that the test controls by hand.
 struct FakeLoop {
     detector: StallDetector,
     now: Time,
@@ -80,7 +80,7 @@ impl FakeLoop {
         })
     }
 
-    /// The loop comes to another thread, which has had the CPU for so many ms since it began.
+    /// The loop moves to another thread, which has run for this many ms since it started.
     fn move_to_thread(&mut self, ran: u64) {
         (self.changes, self.ran) = (self.changes + 1, ran);
         (self.acquired_at, self.calls_before) = (self.now, self.reading.call_number());
@@ -90,7 +90,7 @@ impl FakeLoop {
         self.detector.take_ended().collect()
     }
 
-    /// The findings of so many ticks, each with its number from 1.
+    /// The findings of this many ticks, each with its number, counted from 1.
     fn ticks(&mut self, count: u32, activity: Activity) -> Vec<(u32, Finding)> {
         let found = (1..=count).map(|tick| (tick, self.tick(activity)));
         found.filter(|(_, finding)| *finding != Finding::Nothing).collect()
@@ -168,7 +168,7 @@ fn a_thread_without_cpu_is_counted_as_starved_once_and_not_reported() {
 #[test]
 fn a_preempted_handler_is_reported_once_it_has_computed_for_the_patience() {
     let mut fake = FakeLoop::new();
-    // 2.5 ms a tick would be fractions: 10 ms in every fourth.
+    // 2.5 ms per tick would be a fraction: 10 ms in every fourth tick.
     let found: Vec<_> = (1..=24)
         .map(|tick| (tick, fake.tick(Activity::Ran(if tick % 4 == 0 { 10 } else { 0 }))))
         .filter(|(_, finding)| *finding != Finding::Nothing)
@@ -266,7 +266,7 @@ fn the_time_of_the_previous_thread_counts_until_the_next_poll() {
     assert_eq!(fake.ticks(4, Activity::Ran(10)), []);
     fake.call();
     fake.move_to_thread(0);
-    // 20 ms of the first thread's were seen, then 20 of the second's, and one tick between.
+    // 20 ms of the first thread were observed, then 20 ms of the second, with one tick in between.
     assert_eq!(fake.ticks(4, Activity::Ran(10)), [(3, first_report(60, 2, ThreadState::Running))]);
 }
 
@@ -329,7 +329,7 @@ fn a_stall_ends_when_another_handler_is_called_without_a_poll() {
 fn a_stall_of_the_loop_is_reported_beside_the_stall_of_one_handler() {
     let mut fake = FakeLoop::new();
     assert_eq!(fake.ticks(6, Activity::Waited), [(6, first_report(50, 1, WAITING))]);
-    // Short ones follow, without a poll: at 10 times the patience it is the loop's.
+    // Short calls follow, without a poll: at 10 times the patience the stall is the loop's.
     let mut found = Vec::new();
     for _ in 0..60 {
         fake.call();
@@ -339,7 +339,7 @@ fn a_stall_of_the_loop_is_reported_beside_the_stall_of_one_handler() {
     found.retain(|finding| *finding != Finding::Nothing);
     let [Finding::Stuck { calls, is_repeated: false, .. }] = found[..] else { panic!("{found:?}") };
     assert!(calls > 30, "{calls}");
-    // And one that is stuck at the end of them: both are over with the poll.
+    // After them a call gets stuck: the poll ends both stalls.
     fake.call();
     assert_eq!(fake.ticks(7, Activity::Waited), [(5, first_report(40, 1, WAITING))]);
     fake.poll();

@@ -280,7 +280,8 @@ mod tests {
             resumed: Some((other, pending)),
             ..TurnProgress::default()
         };
-        // As one that was detached, and has the loop again between two calls of another machine.
+        // As if this handler was detached, and reacquired the loop between two calls of another
+        // machine.
         core.dispatch.reattach(Callee { token: panics, type_name: "Plain" });
         let panicked = Panicked::from_payload(Box::new("as told"));
         core.handler_panicked(&environment, &mut progress, &panicked).expect("a handler's");

@@ -1,4 +1,4 @@
-//! One call after another, without a turn around them.
+//! Single calls, one after another, without a turn.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::scope::Scope;
 use crate::time::Time;
 use crate::wake_queue::WakeQueue;
 
-/// Answers `ready` as its seed says.
+/// The seed says how `ready` responds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Behavior {
     Continues,

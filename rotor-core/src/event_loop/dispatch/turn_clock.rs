@@ -84,7 +84,7 @@ mod tests {
     use crate::token::Token;
     use crate::wake_queue::WakeQueue;
 
-    /// A clock that is set by hand, and how often its coarse side was read.
+    /// A clock that is set by hand; it counts the readings of its coarse time.
     #[derive(Clone, Default)]
     struct Clock {
         nanos: Rc<Cell<u64>>,

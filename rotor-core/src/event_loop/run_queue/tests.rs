@@ -1,4 +1,4 @@
-//! What waits, in which order it comes, and how much of it in one turn.
+//! Pending calls: their order, and how many of them run in one turn.
 
 use super::*;
 use crate::backend::NoWaker;
@@ -94,7 +94,7 @@ fn machines_woken_in_create_alternate_with_other_woken_machines() {
     queue.push_woken_in_create(token(0), &mut states[0]);
     assert!(states[0].pending.has(Calls::WAKEUP_WHOLE) && !wakes.is_woken(0) && queue.is_due());
     assert_eq!(queue.next_woken(), woken_in_create(0));
-    // One that is made by each call does not keep others out that were woken before.
+    // A machine that is made in each call does not keep out others that were woken earlier.
     queue.push_woken_in_create(token(1), &mut states[1]);
     wakes.wake(token(0));
     assert_eq!(queue.next_woken(), Some(NextWoken::Slot(0)));

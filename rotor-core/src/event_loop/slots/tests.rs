@@ -1,4 +1,4 @@
-//! Slots are lent, taken and given back, by a model and at the edges.
+//! Slots that are lent, taken and given back, compared with a model, and in edge cases.
 
 use std::collections::BTreeMap;
 
@@ -131,7 +131,7 @@ fn a_misplaced_machine_in_a_release_build_leaves_the_slot_unchanged() {
     assert_eq!(slots.len(), 0);
 }
 
-/// Random operations against a map from token to machine.
+/// Random operations, compared with a map from token to machine.
 #[test]
 fn slots_behave_like_a_map_under_random_operations() {
     let mut random = fastrand::Rng::with_seed(3);

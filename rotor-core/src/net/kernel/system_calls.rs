@@ -175,8 +175,8 @@ mod tests {
 
     use super::*;
 
-    /// Connections and, below zero, errors that wait: what each call says, and how many calls and
-    /// looks there were.
+    /// Pending connections and, as negative numbers, errors: the result of each call, and the
+    /// numbers of calls and checks so far.
     #[test]
     fn after_a_connection_the_queue_is_checked_before_accept() {
         let (calls, looked) = (Cell::new(0), Cell::new(0));
@@ -197,7 +197,7 @@ mod tests {
         };
         let none = Err(io::ErrorKind::WouldBlock);
         let checks_first = &mut initially_false(&());
-        // An event for nothing: nothing was accepted, so the call says so.
+        // A spurious event: nothing was accepted, so the call itself reports that.
         assert_eq!(ask(checks_first, &RefCell::default()), (none, 1, 0));
         let two = &RefCell::new(vec![2, 1]);
         assert_eq!(ask(checks_first, two), (Ok(1), 2, 0));
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(ask(checks_first, two), (none, 3, 2));
         // The next event.
         assert_eq!(ask(checks_first, &RefCell::new(vec![3])), (Ok(3), 4, 2));
-        // Of an error nothing follows: the next call is made.
+        // An error says nothing about the queue: the next call is made.
         let aborted = &RefCell::new(vec![4, -1]);
         assert_eq!(ask(checks_first, aborted), (Err(io::ErrorKind::ConnectionAborted), 5, 3));
         assert_eq!(ask(checks_first, aborted), (Ok(4), 6, 3));

@@ -329,7 +329,7 @@ mod tests {
     use super::*;
     use crate::offload::OffloadPool;
 
-    /// A pool for which no thread can be started, and a job that waits in it.
+    /// A pool that can start no thread, with a queued job.
     fn pool_without_threads() -> (OffloadPool, Arc<Shared>, mpsc::Receiver<()>) {
         let pool = OffloadPool::builder().stack_bytes(usize::MAX / 4).build();
         let pool = pool.expect("no thread yet");
@@ -352,7 +352,7 @@ mod tests {
     #[test]
     fn a_job_is_run_when_a_start_fails_and_the_last_thread_has_ended() {
         let (_pool, shared, has_run) = pool_without_threads();
-        // As it is read without the lock just before the other one ends.
+        // As when the count is read without the lock, just before the other thread ends.
         shared.threads.fetch_add(1, Relaxed);
         let number = {
             let mut queue = shared.lock();
