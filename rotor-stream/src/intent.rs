@@ -450,7 +450,7 @@ mod tests {
         assert!(matches!(Intent::done().and_then(must_not_be_called).next, Next::Done));
         assert!(matches!(Intent::reset().and_then(must_not_be_called).next, Next::Reset));
         assert!(matches!(Intent::error("e").and_then(must_not_be_called).next, Next::Fail(_)));
-        // Neither has said anything: as it was before both.
+        // Neither changes anything: the expectation and deadline stay as they were.
         let neither = Intent::of('a').keep().keep_deadline();
         let neither = neither.and_then(|a| Intent::of(a).keep().keep_deadline());
         assert!(matches!(neither.next, Next::Wait('a', None, Deadline::Keep)));

@@ -146,7 +146,8 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const RATE: LeastRate = LeastRate::new(10, SECOND).slack(Duration::from_secs(5));
 
-    /// Bytes at a time in milliseconds; until when it holds then.
+    /// A name; the rate; the bytes that pass and the times in milliseconds at which they do; the
+    /// resulting deadline in milliseconds.
     type Row<'a> = (&'a str, LeastRate, &'a [(u64, u64)], u64);
 
     #[test]
@@ -215,7 +216,7 @@ mod tests {
         watch.pass(10, RATE, at(2_000));
         watch.put_off(Duration::from_secs(1_000));
         assert_eq!(watch.until(), at(1_006_000));
-        // It is no time to be bought ahead, either.
+        // Nor does this bank time in advance.
         watch.pass(1_000, RATE, at(1_002_000));
         assert_eq!(watch.until(), at(1_007_000));
     }
@@ -242,11 +243,11 @@ mod tests {
         watch.put_off(SECOND);
         watch.require_by(at(3));
         assert_eq!(watch, RateWatch::NONE);
-        // Nor of one who has fallen behind, once there is none.
+        // Nor does a watch that has fallen behind, once there is no rate.
         let mut watch = RateWatch::new(RATE, at(0));
         watch.pass(0, none, at(1));
         assert_eq!(watch, RateWatch::NONE);
-        // Nor is what is not watched.
+        // Nor does a watch that is not active.
         let mut watch = RateWatch::NONE;
         watch.pass(1_000, RATE, at(1));
         assert_eq!(watch, RateWatch::NONE);

@@ -220,7 +220,8 @@ mod tests {
         }
     }
 
-    /// One byte says how many follow; none begins with 255, and 254 has a second one.
+    /// One byte gives the number of bytes that follow. 255 starts no frame, and 254 is followed by
+    /// a second length byte.
     fn length(input: &[u8]) -> FrameLength {
         match input {
             [255, ..] => FrameLength::Malformed,

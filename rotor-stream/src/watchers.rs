@@ -58,7 +58,7 @@ pub(crate) mod testing {
 
     use super::*;
 
-    /// Counts its wake-ups; ends with the first event.
+    /// Counts its wake-ups; ends on the first event.
     pub(crate) struct Watcher;
 
     impl Machine for Watcher {

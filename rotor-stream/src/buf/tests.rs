@@ -1,4 +1,4 @@
-//! A buffer beside a model of it, and the memory that it holds.
+//! A buffer compared with a model, and the memory that it holds.
 
 use std::fs::File;
 use std::io::Read;
@@ -182,7 +182,7 @@ fn kernel_reads_get_all_the_room_and_other_reads_at_most_a_block() {
     }
 }
 
-/// Claims to have filled what it was lent, of which it has written one byte.
+/// Claims to have filled the buffer it was lent, but has written one byte.
 struct OverclaimingReader;
 
 impl Read for OverclaimingReader {
@@ -197,26 +197,26 @@ fn is_overclaimed_read(bytes: &[u8]) -> bool {
     bytes[0] == b'!' && bytes[1..].iter().all(|byte| *byte == 0)
 }
 
-/// How much room a read is offered that expects little, and one that expects much.
+/// The room offered to a read that expects little, and to one that expects much.
 const ROOMS: [usize; 2] = [4_096, 4 * BLOCK_BYTES];
 
 #[test]
 fn a_reader_that_claims_more_than_it_wrote_exposes_only_zeros() {
     for room in ROOMS {
-        // What other connections of the thread leave in their blocks.
+        // Data that the thread's other connections leave in their blocks.
         for len in [BLOCK_BYTES, 4 * BLOCK_BYTES] {
             drop(buf(&vec![b'p'; len]));
         }
         let mut buf = Buf::new();
         for round in 0..5 {
-            // In a fresh block, in what is left of one, in one that has grown.
+            // In a fresh block, in the rest of a block, in a block that has grown.
             let filled = buf.read_from(&mut OverclaimingReader, room).expect("it never fails");
             assert_eq!(filled.count, filled.asked);
             let last = buf.len() - filled.count;
             assert!(is_overclaimed_read(&buf[last..]), "{room} {round}");
             buf.consume(100);
         }
-        // Nor what the reader before it has brought.
+        // Data of the previous reader is not exposed either.
         buf.clear();
         buf.read_from(&mut io::repeat(b'p'), room).expect("it never ends");
         buf.clear();
@@ -225,7 +225,7 @@ fn a_reader_that_claims_more_than_it_wrote_exposes_only_zeros() {
     }
 }
 
-/// Writes so many bytes, from some place on, and says something else.
+/// Writes to this range of the buffer, and returns a different result.
 struct ScriptedReader(std::ops::Range<usize>, fn() -> io::Result<usize>);
 
 impl Read for ScriptedReader {
@@ -238,13 +238,14 @@ impl Read for ScriptedReader {
 #[test]
 fn unclaimed_bytes_of_one_reader_are_not_exposed_by_the_next() {
     let rows: [ScriptedReader; 7] = [
-        // As one does that decrypts in place: more than it claims, right behind that.
+        // As a reader that decrypts in place: it writes more than it claims, directly after the
+        // claimed bytes.
         ScriptedReader(0..101, || Ok(100)),
         ScriptedReader(0..BLOCK_BYTES, || Ok(100)),
         ScriptedReader(0..BLOCK_BYTES, || Ok(BLOCK_BYTES - 1)),
         ScriptedReader(15..BLOCK_BYTES, || Err(io::ErrorKind::WouldBlock.into())),
         ScriptedReader(0..1, || Err(io::ErrorKind::Interrupted.into())),
-        // Of one that fails, whatever it has written.
+        // A reader that fails, after it has written something.
         ScriptedReader(5_000..5_001, || Err(io::ErrorKind::InvalidData.into())),
         ScriptedReader(5_000..5_001, || Ok(BLOCK_BYTES + 1)),
     ];
@@ -259,8 +260,7 @@ fn unclaimed_bytes_of_one_reader_are_not_exposed_by_the_next() {
     }
 }
 
-/// Reads by a buffer of its own, as a machine within a machine does, and passes on what came and
-/// nothing else.
+/// Reads into its own buffer, as a machine within a machine does, and returns only what was read.
 struct Nested(u32);
 
 impl Read for Nested {
@@ -312,7 +312,7 @@ fn bytes_of_a_panicked_reader_are_not_exposed_by_the_next() {
     }
 }
 
-/// Never lent any memory: what comes is put into a buffer that it does not see.
+/// Is never lent memory: its data is put into a buffer that it does not see.
 struct Unseen(io::Result<Vec<u8>>);
 
 impl Read for Unseen {
@@ -369,13 +369,13 @@ impl StreamSocket for Unseen {
 
 #[test]
 fn an_unseen_read_uses_all_the_room_and_exposes_only_received_bytes() {
-    // What others had before stays in the memory of this thread.
+    // Data of earlier buffers stays in this thread's memory.
     drop(buf(&[b'!'; 4 * BLOCK_BYTES]));
     drop(buf(&[b'!'; BLOCK_BYTES]));
     let mut socket = Unseen(Ok(vec![b'a'; 5 * BLOCK_BYTES]));
     let mut buf = Buf::new();
     for (room, count, asked) in [
-        // A room of 0 would look like the end.
+        // A room of 0 would look like EOF.
         (0, BLOCK_BYTES, BLOCK_BYTES),
         (4 * BLOCK_BYTES, 4 * BLOCK_BYTES, 4 * BLOCK_BYTES),
         (100, 0, BLOCK_BYTES),
@@ -386,13 +386,13 @@ fn an_unseen_read_uses_all_the_room_and_exposes_only_received_bytes() {
         assert_eq!(buf.capacity(), if count == 0 { 0 } else { asked });
         buf.clear();
     }
-    // Behind what is there, as far as the block goes.
+    // After the existing bytes, up to the end of the block.
     socket.0 = Ok(vec![b'b'; 100]);
     buf.extend(b"a");
     let filled = buf.read_from_socket(&mut socket, 4_096).expect("there is something");
     assert_eq!((filled.count, filled.asked, buf.len()), (100, BLOCK_BYTES - 1, 101));
     assert_eq!((&buf[..3], buf[100]), (&b"abb"[..], b'b'));
-    // An error leaves what was there, and no memory where nothing was.
+    // An error keeps the existing bytes, and an empty buffer keeps no memory.
     socket.0 = Err(io::ErrorKind::WouldBlock.into());
     assert!(buf.read_from_socket(&mut socket, 4_096).is_err() && buf.len() == 101);
     buf.clear();
@@ -435,7 +435,7 @@ fn read_file_at_appends_only_the_requested_range() {
     let path = directory.file("text", b"0123456789");
     let file = File::open(&path).expect("it is there");
     for room in ROOMS {
-        // Whatever was in the memory before.
+        // Whatever the memory contained before.
         let mut other = Buf::new();
         other.extend(&vec![b's'; room]);
         drop(other);

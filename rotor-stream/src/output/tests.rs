@@ -1,4 +1,4 @@
-//! Output of every kind goes out in order, however little a socket takes.
+//! Output of every kind is written in order, however little the socket accepts.
 
 use std::io::IoSlice;
 
@@ -168,7 +168,7 @@ fn an_output_of_bytes_is_six_words() {
     assert!(output.later.is_none());
 }
 
-/// All that is in an output.
+/// The whole content of an output.
 fn content(mut output: Output) -> Vec<u8> {
     let (mut socket, peer) = socket();
     while !output.is_empty() {
@@ -189,7 +189,7 @@ fn moved_segments_stay_in_order_wherever_they_are_divided() {
             }
             let mut frames = Output::new();
             let mut framed = Vec::new();
-            // As HTTP/2 does with the body of a response: a head for each piece.
+            // As HTTP/2 does with a response body: a header for each piece.
             for piece in expected.chunks(count.max(1)).take(if count < 5 { 9 } else { 5_000 }) {
                 frames.write_all(b"head").expect("open");
                 let moved = output.move_to(&mut frames, count).expect("open");
@@ -269,8 +269,8 @@ fn a_block_shared_by_outputs_is_counted_once_in_total() {
     }
 }
 
-/// Room consumed, bytes, what else is behind them, what waits in the output; and whether the bytes
-/// stay where they are.
+/// Bytes consumed before, the length, bytes that follow, bytes pending in the output; and whether
+/// the bytes stay in place.
 #[test]
 fn received_bytes_are_forwarded_without_copying_if_that_is_cheaper() {
     let cases = [
