@@ -287,7 +287,8 @@ mod tests {
         assert_eq!(parse("ROTOR_SIM_UNTIL", &u64::MAX.to_string()), u64::MAX);
     }
 
-    /// A run under the default number of seeds would pass for the long one that was asked for.
+    /// Otherwise a run with the default number of seeds would be mistaken for the long run that was
+    /// requested.
     #[test]
     fn a_value_that_is_not_a_number_is_refused_with_an_example() {
         for text in ["10_000", "10,000", "1e4", "-1", "many", "", "18446744073709551616"] {

@@ -89,7 +89,8 @@ fn checksum(parts: &[&[u8]]) -> [u8; 2] {
 mod tests {
     use super::*;
 
-    /// A segment from 10.0.0.1:1000 to 10.0.0.2:80, with numbers 7 and 9 and four bytes.
+    /// A segment from 10.0.0.1:1000 to 10.0.0.2:80, with sequence number 7, acknowledgement number
+    /// 9 and four bytes of data.
     fn segment(flags: u8) -> Vec<u8> {
         let mut packet = vec![0x45, 0, 0, 44, 0, 0, 0x40, 0, 64, TCP, 0, 0];
         packet.extend([10, 0, 0, 1, 10, 0, 0, 2, 3, 232, 0, 80]);
@@ -98,7 +99,7 @@ mod tests {
         packet
     }
 
-    /// The sum over a header with its sum in it is none.
+    /// The checksum over a header that contains its own checksum is zero.
     fn has_valid_checksums(packet: &[u8]) -> bool {
         let (begin, len) = addresses(packet);
         let header_len = if len == 4 { 20 } else { 40 };
