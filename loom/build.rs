@@ -1,6 +1,6 @@
-//! Says that this is the build in which rotor-core takes loom's threads, locks and atomics (its
-//! `mod sync`). A flag of this package only: with `RUSTFLAGS` every dependency would be told, and
-//! whoever tests with loom what uses rotor.
+//! Marks the build in which rotor-core uses loom's threads, locks and atomics (its `mod sync`). The
+//! flag is limited to this package: `RUSTFLAGS` would also set it for every dependency, and for
+//! programs that use rotor and are themselves tested with loom.
 
 fn main() {
     println!("cargo::rustc-cfg=rotor_loom");

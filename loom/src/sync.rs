@@ -1,24 +1,23 @@
-//! Threads and what they share, as loom has them: stands in the place of a crate's own `sync.rs`.
+//! Threads and shared data as loom's types: replaces a crate's own `sync.rs`.
 
 pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 pub(crate) use loom::{hint, thread};
 
-/// How often a loop that watches for something spins: once, since each time multiplies the orders
-/// there are to try.
+/// How often a waiting loop spins: once, since each further time multiplies the orders to try.
 pub(crate) const fn spins(_: u32) -> u32 {
     1
 }
 
-/// Loom's atomics, but for two things that loom allows and the language does not. It would report
-/// what cannot be.
+/// Loom's atomics, without two behaviours that loom allows and the language does not: loom would
+/// report failures that are impossible.
 ///
-/// * It takes `SeqCst` for `AcqRel`: of two threads that each store one thing and then load the
-///   other, both could miss it. It does know fences; so there is one between each `SeqCst` store of
-///   a thread and its next `SeqCst` load. Whoever weakens either of the two is still caught, unless
-///   the thread has another such pair around them.
-/// * A store may be older than an exchange that did not find it, and so be lost to all later ones.
-///   Where one thread stores a flag and another takes it, that matters; so the store of a flag is
-///   an exchange as well.
+/// * Loom treats `SeqCst` as `AcqRel`: if two threads each store one value and then load the other
+///   one, both could miss the other's store. Loom does model fences, so there is one between each
+///   `SeqCst` store of a thread and its next `SeqCst` load. A change that weakens either of the two
+///   is still detected, unless the thread has another such pair around them.
+/// * A store may be ordered before an exchange that did not see it, and so be lost to all later
+///   exchanges. This matters if one thread stores a flag and another takes it, so the store of a
+///   flag is an exchange as well.
 pub(crate) mod atomic {
     use std::cell::Cell;
     use std::ops::Deref;
@@ -28,7 +27,7 @@ pub(crate) mod atomic {
     pub(crate) use loom::sync::atomic::fence;
 
     loom::thread_local! {
-        /// Whether this thread has stored with `SeqCst` since it last met a fence.
+        /// Whether this thread has stored with `SeqCst` since its last fence.
         static HAS_SEQ_CST_STORE: Cell<bool> = Cell::new(false);
     }
 
@@ -103,7 +102,7 @@ pub(crate) mod atomic {
                 })*
             }
 
-            /// For what is never `SeqCst`.
+            /// For operations that are never `SeqCst`.
             impl Deref for $name {
                 type Target = loom::sync::atomic::$name;
 

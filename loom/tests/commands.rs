@@ -1,5 +1,5 @@
-//! What is asked of a loop from outside reaches it, also while it falls asleep, and nothing is kept
-//! when it has ended.
+//! Requests to a loop from outside reach it, even while it falls asleep, and nothing is kept after
+//! it has ended.
 mod waiting;
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rotor_core::{Exit, LoopInstance, PostError};
 
 use waiting::{WaitUntil, WakeOnlyBackend, model, small_loop};
 
-/// A loop whose machine waits forever, unless it is told that the loop drains.
+/// A loop whose machine waits forever, unless it is notified of a drain.
 fn idle_loop() -> LoopInstance<WaitUntil, WakeOnlyBackend> {
     let mut creator = small_loop(1);
     creator.add_machine_with(|_| WaitUntil::new(|_| false)).unwrap();
@@ -64,7 +64,7 @@ fn closures_posted_by_two_threads_are_run() {
     });
 }
 
-/// It is run, or comes back, or is dropped with the loop: once the loop is gone nobody keeps it.
+/// The closure is run, returned, or dropped with the loop: once the loop is gone nothing keeps it.
 #[test]
 fn a_closure_posted_while_the_loop_ends_is_not_leaked() {
     model(3, || {
@@ -77,7 +77,7 @@ fn a_closure_posted_while_the_loop_ends_is_not_leaked() {
                 let result = broadcast.post(move |_, _| drop(posted));
                 assert!(matches!(result, Ok(()) | Err(PostError::Closed(_))));
                 drop(result);
-                // Kept until the count is looked at.
+                // Kept until the count is checked.
                 broadcast
             }
         });

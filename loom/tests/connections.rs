@@ -1,5 +1,5 @@
-//! rotor-stream's count of a listener's connections: a listener that found no room hears of the
-//! next end.
+//! rotor-stream's count of a listener's connections: a listener that found no room is notified of
+//! the next end.
 mod waiting;
 
 #[allow(dead_code, unused_imports, reason = "the count needs a part of it")]

@@ -1,5 +1,5 @@
-//! One value of another thread to a machine: it comes, or goes back, and whoever waits hears if it
-//! will not.
+//! One value from another thread to a machine: it arrives or is returned, and a machine that waits
+//! is notified if it will not arrive.
 mod waiting;
 
 use std::cell::Cell;
@@ -12,7 +12,7 @@ use rotor_core::{FutureError, Outcome, Port};
 
 use waiting::{WaitUntil, model, small_loop};
 
-/// Runs a loop whose machine waits for what becomes of a future, whose port another thread has.
+/// Runs a loop whose machine waits for the outcome of a future; another thread has the port.
 fn outcome_with_thread(other: impl FnOnce(Port<u32>) + Send + 'static) -> Result<u32, FutureError> {
     let mut creator = small_loop(1);
     let outcome = Rc::new(Cell::new(None));
@@ -46,8 +46,8 @@ fn a_port_dropped_by_another_thread_is_reported() {
     model(3, || assert_eq!(outcome_with_thread(drop), Err(FutureError::Dropped)));
 }
 
-/// Whoever sets it gets it back, or the future has it and drops it: it is never left between the
-/// two.
+/// Either the port's owner gets the value back, or the future has it and drops it: it is never left
+/// between the two.
 #[test]
 fn a_value_set_while_the_future_is_dropped_is_not_leaked() {
     model(3, || {
@@ -70,7 +70,7 @@ fn a_value_set_while_the_future_is_dropped_is_not_leaked() {
     });
 }
 
-/// The future outlives its machine: what was said to have reached somebody is there to be taken.
+/// The future outlives its machine: a value that was reported as delivered can be taken.
 #[test]
 fn a_value_set_while_the_machine_ends_is_taken_or_returned() {
     model(3, || {
@@ -93,7 +93,8 @@ fn a_value_set_while_the_machine_ends_is_taken_or_returned() {
     });
 }
 
-/// The port was handed on to a machine that asks to hear of it while the future is dropped.
+/// The port was passed to a machine that registers for the cancellation while the future is
+/// dropped.
 #[test]
 fn a_cancellation_reaches_the_machine_that_got_the_port() {
     model(3, || {

@@ -1,5 +1,5 @@
-//! A loop that is handed over while its handlers block: it is with one thread at a time, each who
-//! blocked takes it back, and none of those who could go on with it is missed.
+//! A loop that is handed over while its handlers block: one thread at a time has it, each blocked
+//! thread takes it back, and no thread that could continue it is missed.
 mod waiting;
 
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use rotor_core::{
 
 use waiting::{WakeOnlyBackend, model};
 
-/// Blocks so many times, and ends.
+/// Blocks this many times, and ends.
 struct BlockingMachine(u32);
 
-/// What no two handlers may have at a time.
+/// The context: counts sections, and its flag detects two handlers that run at the same time.
 #[derive(Default)]
 struct Shared {
     sections: u32,
@@ -52,7 +52,7 @@ impl Machine for BlockingMachine {
     }
 }
 
-/// A loop of machines that block at once, each so many times.
+/// A loop of machines that block immediately, each as many times as given.
 fn blocking_loop(
     threads_max: usize,
     times: &[u32],
@@ -128,7 +128,7 @@ fn a_loop_stopped_during_a_section_can_run_again() {
 #[test]
 fn a_loop_without_a_watchdog_is_never_lent() {
     model(1, || {
-        // No time passes in a model, and none has a watchdog, which would take it.
+        // No time passes in a model, and there is no watchdog to take the loop.
         let mut instance = loop_with(Blocking::new().threads_max(1), &[2]);
         assert_eq!(instance.run().unwrap(), Exit::Empty);
         assert_eq!(instance.stats().read().handed_quick, 0);

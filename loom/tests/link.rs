@@ -1,5 +1,5 @@
-//! rotor-stream's link: whoever watches a connection hears that it goes up, and its owner that it
-//! is to end.
+//! rotor-stream's link: machines that watch a connection are notified when it comes up, and its
+//! owner when it must end.
 mod waiting;
 
 #[allow(dead_code, unused_imports, reason = "the link needs a part of it")]
@@ -27,7 +27,7 @@ fn a_watching_machine_is_woken_when_the_connection_is_up() {
             link.watch(scope.notifier());
             scope.notifier().wakeup();
             let link = link.clone();
-            // The look after `watch` that its documentation asks for, and one for each change.
+            // Checks once after `watch`, as its documentation requires, and once for each change.
             WaitUntil::new(move |_| link.is_up())
         });
         add.unwrap();

@@ -1,4 +1,4 @@
-//! Messages of other threads to a machine: each is received, or comes back, and the end of the
+//! Messages from other threads to a machine: each is received or returned, and the end of the
 //! senders comes last.
 mod waiting;
 
@@ -11,7 +11,7 @@ use rotor_core::{Loop, Mailbox, ReceiveError, SendError, Sender};
 
 use waiting::{WaitUntil, WakeOnlyBackend, model, small_loop};
 
-/// Runs a loop whose machine receives until every sender is gone; answers what it got.
+/// Runs a loop whose machine receives until every sender is gone; returns what it received.
 fn messages_received(bound: usize, send: impl FnOnce(Sender<u32>)) -> Vec<u32> {
     let mut creator = small_loop(1);
     let received: Rc<RefCell<Vec<u32>>> = Rc::default();
@@ -35,7 +35,8 @@ fn messages_received(bound: usize, send: impl FnOnce(Sender<u32>)) -> Vec<u32> {
     received.take()
 }
 
-/// The ends of a mailbox with room for one message, whose machine does nothing; with what holds that.
+/// The ends of a mailbox with room for one message, whose machine does nothing; with the loop that
+/// holds the machine.
 fn idle_mailbox<V: Send + 'static>() -> (Loop<WaitUntil, WakeOnlyBackend>, Sender<V>, Mailbox<V>) {
     let mut creator = small_loop(1);
     let mut ends = None;
@@ -92,7 +93,7 @@ fn a_full_mailbox_returns_the_message_to_its_sender() {
     });
 }
 
-/// The sender lives on, and so does the queue: the message must not wait in there for nobody.
+/// The sender and the queue live on: the message must not stay in the queue with no receiver.
 #[test]
 fn a_message_sent_while_the_mailbox_is_dropped_is_not_leaked() {
     model(3, || {

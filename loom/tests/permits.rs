@@ -1,5 +1,5 @@
-//! Permits and locks that a loop and threads share: nobody waits for what is free,
-//! and nothing is had by two.
+//! Permits and locks shared by a loop and threads: nobody waits for a free one, and no two have the
+//! same one.
 mod waiting;
 
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use rotor_core::{Lock, Outcome, Permits};
 
 use waiting::{WaitUntil, WakeOnlyBackend, loop_on, model};
 
-/// A machine asks while a thread has the only permit and gives it back: it gets it, and with it all
-/// that the thread wrote before.
+/// A machine asks while a thread has the only permit and releases it: the machine gets the permit,
+/// and sees everything that the thread wrote before.
 #[test]
 fn a_permit_released_by_a_thread_reaches_the_waiting_machine() {
     model(3, || {
@@ -43,7 +43,8 @@ fn a_permit_released_by_a_thread_reaches_the_waiting_machine() {
     });
 }
 
-/// Two threads take and give back while a third number of permits is set: none is lost or made.
+/// Two threads take and release permits while a third one changes their number: none is lost or
+/// created.
 #[test]
 fn no_permit_is_lost_or_created_while_their_number_changes() {
     model(2, || {
@@ -69,7 +70,7 @@ fn no_permit_is_lost_or_created_while_their_number_changes() {
     });
 }
 
-/// The machine drops its future while the thread hands the permit over: it is not lost.
+/// The machine drops its future while the thread hands the permit over: the permit is not lost.
 #[test]
 fn a_permit_for_a_dropped_future_is_free_again() {
     model(3, || {

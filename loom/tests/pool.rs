@@ -1,4 +1,4 @@
-//! Jobs that loops give to other threads: each is run by one of them, or dropped with the pool.
+//! Jobs that loops offload to other threads: each is run by one of them, or dropped with the pool.
 mod waiting;
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use rotor_core::{OffloadPool, Outcome};
 
 use waiting::{WaitUntil, WakeOnlyBackend, loop_on, model};
 
-/// How many jobs have been run, for those who wait for some number of them.
+/// How many jobs have run; threads can wait for a number.
 #[derive(Clone, Default)]
 struct JobCounter(Arc<(Mutex<usize>, Condvar)>);
 
@@ -46,9 +46,9 @@ fn each_job_is_run_without_a_further_offer() {
     });
 }
 
-/// The first job waits for the second: each needs a thread of its own. One of the two threads may
-/// be watching for jobs while the other sleeps; so both have had a job before. There is room for a
-/// third one: who offers the last that there is room for calls a thread in any case.
+/// The first job waits for the second, so each needs its own thread. One of the two threads may be
+/// spinning for jobs while the other sleeps, so both have run a job before. There is room for a
+/// third job: offering the last one that fits wakes a thread in any case.
 #[test]
 fn two_threads_run_two_jobs_at_the_same_time() {
     model(2, || {
@@ -69,7 +69,8 @@ fn two_threads_run_two_jobs_at_the_same_time() {
     });
 }
 
-/// Threads that do not end, or jobs that neither are run nor dropped, leave the count too high.
+/// The first of the two jobs waits for the second, so each needs its own thread. Only one thread is
+/// running at that time.
 #[test]
 fn two_jobs_offered_to_an_idle_thread_run_at_the_same_time() {
     model(1, || {

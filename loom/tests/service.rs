@@ -1,4 +1,4 @@
-//! Requests of a thread to a machine: each is answered, and each that is taken back is heard of.
+//! Requests from a thread to a machine: each is answered, and each cancellation is noticed.
 mod waiting;
 
 use loom::thread;
@@ -6,8 +6,8 @@ use rotor_core::{Calls, ReceiveError, Service};
 
 use waiting::{WaitUntil, model, small_loop};
 
-/// Runs a loop whose machine looks at its calls until `is_over`, while another thread asks. What
-/// `ask` answers lives on.
+/// Runs a loop whose machine checks its calls until `is_over`, while another thread asks. The value
+/// that `ask` returns lives on.
 fn serve<V: Send + 'static>(
     ask: impl FnOnce(Service<u32, u32>) -> V + Send + 'static,
     mut is_over: impl FnMut(&mut Calls<u32, u32>) -> bool + 'static,
@@ -48,7 +48,7 @@ fn a_thread_that_waits_for_an_answer_receives_it() {
 fn a_server_is_woken_when_a_request_is_cancelled() {
     let ask = |service: Service<u32, u32>| {
         drop(service.ask_from_thread(2).unwrap());
-        // Its end would wake the server as well.
+        // Dropping it would wake the server as well.
         service
     };
     model(2, move || {
@@ -57,7 +57,7 @@ fn a_server_is_woken_when_a_request_is_cancelled() {
             while let Some(call) = calls.receive() {
                 kept.push(call);
             }
-            // Only then is it worth looking, says the documentation.
+            // As documented, the calls need a check only if this returns true.
             calls.take_cancelled() && kept.iter().any(|call| call.is_cancelled())
         });
     });

@@ -1,10 +1,10 @@
-//! rotor-http's shared date: no reader sees a part of one date and a part of another.
+//! rotor-http's shared date: no reader sees parts of two different dates.
 
 #[allow(dead_code, unused_imports, reason = "the date needs a part of it")]
 #[path = "../src/sync.rs"]
 mod sync;
 
-/// What the date is made of, shorter: two words in the place of six.
+/// A shorter stand-in for the date's content: two words instead of six.
 mod semantics {
     pub(crate) mod date {
         #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ mod semantics {
                 DateCache(words[0].cast_signed(), words[1].cast_signed())
             }
 
-            /// The second, if both parts are of the same.
+            /// The second, if both parts belong to the same one.
             pub(crate) fn second(&self) -> Option<i64> {
                 (self.0 == self.1).then_some(self.0)
             }

@@ -1,5 +1,5 @@
-//! A loop that is taken from its handlers, at any moment of them: it is with one thread at a time,
-//! each answer is applied once, and nobody waits forever.
+//! A loop that is taken from its handlers at any moment: one thread at a time has it, each answer
+//! is applied once, and nobody waits forever.
 mod waiting;
 
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use rotor_core::{
 
 use waiting::{WakeOnlyBackend, model};
 
-/// Is called so many times, in each of which the loop may be taken, and ends.
+/// Is called this many times, during each of which the loop may be taken; then ends.
 struct CountedCalls(u32);
 
-/// How many calls there were.
+/// Counts the calls.
 struct Shared(Arc<AtomicU32>);
 
 impl Clone for Shared {
@@ -43,7 +43,7 @@ impl Machine for CountedCalls {
     }
 }
 
-/// A loop of machines, each of which is called so many times.
+/// A loop of machines, each of which is called as many times as given.
 fn taken_loop(threads_max: usize, times: &[u32]) -> LoopInstance<CountedCalls, WakeOnlyBackend> {
     let blocking = Blocking::new().patience_declared(Duration::ZERO).threads_max(threads_max);
     let config = Config::new().machines_max(times.len()).blocking(blocking);
@@ -84,7 +84,7 @@ fn a_self_wakeup_survives_a_takeover() {
     });
 }
 
-/// The second machine is called by a thread of its own if the loop was taken from the first.
+/// If the loop was taken from the first machine, the second one is called by a thread of its own.
 #[test]
 fn a_detached_call_answers_once() {
     model(1, || {

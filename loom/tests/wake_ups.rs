@@ -1,4 +1,4 @@
-//! Threads wake machines, and parts of machines, of a loop that sleeps whenever it may.
+//! Threads wake machines, and parts of machines, of a loop that sleeps whenever it can.
 mod waiting;
 
 use std::cell::Cell;
@@ -13,10 +13,10 @@ use rotor_core::{Config, ExitPolicy, Loop, Notifier, Scope};
 
 use waiting::{WaitUntil, WakeOnlyBackend, loop_on, model, small_loop};
 
-/// What each thread wrote before it woke somebody.
+/// A flag for each thread, set before its wake-up.
 type Written = [AtomicUsize; 2];
 
-/// A thread that writes its place and then wakes.
+/// A thread that sets its flag and then wakes the machine.
 fn spawn_writer(
     place: usize,
     written: &Arc<Written>,
@@ -33,7 +33,7 @@ fn all_written(written: &Written, places: &[usize]) -> bool {
     places.iter().all(|place| written[*place].load(Relaxed) == 1)
 }
 
-/// Each reader waits for what the threads of its places wrote, and is woken by these.
+/// Each reader waits for the flags of its threads, and these threads wake it.
 fn check_wakeups(readers: &[&'static [usize]]) {
     let written: Arc<Written> = Arc::default();
     let mut creator = small_loop(2);
@@ -79,13 +79,14 @@ fn writes_of_two_threads_before_a_wakeup_are_visible_to_the_part() {
         add.unwrap();
         let mut instance = creator.instantiate(());
         instance.run().unwrap();
-        // The loop is there for as long as the threads are: loom's channel cannot be sent to when
-        // its receiver is gone.
+        // The loop lives as long as the threads: sending to loom's channel fails once its receiver
+        // is gone.
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
 
-/// As who embeds the loop does: turns that only look, and between them a wait for its descriptor.
+/// As an embedding program does: turns that only poll, and waits for the loop's descriptor between
+/// them.
 #[test]
 fn a_wakeup_between_turns_reaches_the_descriptor_of_an_embedded_loop() {
     model(2, || {
@@ -110,8 +111,7 @@ fn a_wakeup_between_turns_reaches_the_descriptor_of_an_embedded_loop() {
     });
 }
 
-/// The only slot of the loop is free again, and the next machine in it hears its own wake-up and no
-/// other.
+/// The loop's only slot is free again, and the next machine in it gets only its own wake-up.
 #[test]
 fn a_slot_is_reused_after_its_machine_ended_during_a_wakeup() {
     model(3, || {
@@ -132,7 +132,7 @@ fn a_slot_is_reused_after_its_machine_ended_during_a_wakeup() {
         instance.turn(None).unwrap();
         assert!(instance.machines().is_empty());
         late.unwrap().join().unwrap();
-        // What was put into the list meanwhile is taken out of it.
+        // Removes what was added to the list in the meantime.
         instance.turn(Some(Duration::ZERO)).unwrap();
         let calls = Rc::new(Cell::new(0));
         let add = instance.add_machine_with(|scope: &mut Scope<'_, ()>| {

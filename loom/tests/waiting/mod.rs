@@ -1,4 +1,4 @@
-//! What the models have in common: a backend that only waits to be woken, a machine that only hears
+//! Shared parts of the models: a backend that only waits to be woken, a machine that reacts only to
 //! wake-ups.
 #![allow(dead_code, reason = "each model uses a part of it")]
 
@@ -13,7 +13,7 @@ use rotor_core::{
     Scope, Time, Token, Wake,
 };
 
-/// What an eventfd is: set by whoever wakes, taken by the one who waits.
+/// A model of an eventfd: a waker sets it, the waiting thread takes it.
 #[derive(Default)]
 pub struct Event {
     is_set: Mutex<bool>,
@@ -38,14 +38,14 @@ impl Wake for Event {
     }
 }
 
-/// A loop on it sleeps forever unless it is woken, which loom finds out: it is a deadlock.
+/// A loop on this backend sleeps forever unless it is woken; loom reports that as a deadlock.
 #[derive(Default)]
 pub struct WakeOnlyBackend {
     pub event: Arc<Event>,
     pub pool: Option<OffloadPool>,
 }
 
-/// Time stands still, and nothing is random: a model runs the same each time.
+/// Time stands still, and nothing is random: a model runs the same way each time.
 pub struct Handle {
     pool: Option<OffloadPool>,
 }
@@ -92,7 +92,7 @@ impl BackendHandle for Handle {
     }
 }
 
-/// A machine that looks whenever it is woken, and ends when it sees what it waits for.
+/// A machine that checks its condition whenever it is woken, and ends when it holds.
 pub struct WaitUntil(Box<Condition>);
 
 type Condition = dyn FnMut(&mut Scope<'_, ()>) -> bool;
@@ -119,7 +119,7 @@ impl Machine for WaitUntil {
     }
 }
 
-/// A loop that will have so many machines at most.
+/// A loop for at most this many machines.
 pub fn small_loop(machines: usize) -> Loop<WaitUntil, WakeOnlyBackend> {
     loop_on(WakeOnlyBackend::default(), machines)
 }
@@ -128,8 +128,8 @@ pub fn loop_on(backend: WakeOnlyBackend, machines: usize) -> Loop<WaitUntil, Wak
     Loop::with_backend(backend, &Config::new().machines_max(machines)).unwrap()
 }
 
-/// Runs `model` in every order that has at most so many preemptions: switches away from a thread
-/// that could go on.
+/// Runs `model` in every order with at most this many preemptions: switches away from a thread that
+/// could continue.
 pub fn model(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
