@@ -238,7 +238,7 @@ mod tests {
         TREE_BYTES + question("a").name.held_bytes()
     }
 
-    /// What a reply with one address for a name of one letter takes.
+    /// The size of a cached reply with one address, for a name of one letter.
     fn reply_bytes() -> usize {
         TREE_BYTES + question("a").name.held_bytes() + reply_held_bytes(&found("a"))
     }
@@ -276,7 +276,7 @@ mod tests {
             assert_eq!(cache.find(&question(name), at(1)).map(Result::is_ok), Some(reply.is_ok()));
         }
         assert_eq!((cache.len(), cache.by_expiry.len(), cache.bytes), (2, 2, 2 * reply_bytes()));
-        // Also one that is not to be kept: what was known is not so any more.
+        // A reply that must not be kept also replaces the old one, which is no longer valid.
         cache.insert(question("a"), found("a"), Duration::ZERO, at(0));
         assert_eq!((cache.len(), cache.by_expiry.len(), cache.bytes), (1, 1, reply_bytes()));
     }

@@ -151,7 +151,7 @@ mod tests {
                 is_fine.then_some(count).ok_or(Excess::Bytes)
             );
         }
-        // What is not asked for does not count.
+        // Records that do not belong to the question do not count.
         let mut records = vec![address("b", 5, 1); addresses + 1];
         records.push(address("a", 5, 1));
         assert!(follow(&question("a"), &records, CHAIN_MAX).is_ok());

@@ -263,7 +263,7 @@ mod tests {
         QueryMessage::new(&question, 0x1234, || true, edns).expect("it fits")
     }
 
-    /// The query as it comes back, with the first of these bytes changed to the second.
+    /// The query turned into a response. Each change is a position and the new byte.
     fn answer(query: &QueryMessage, changes: &[(usize, u8)]) -> Vec<u8> {
         let mut message = query.bytes()[..query.question_end].to_vec();
         (message[2], message[11]) = (0b1000_0001, 0);
@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    /// An answer to the query for `a.example` with one record of it.
+    /// An answer to the query for `a.example`, with one record of this kind.
     fn answer_of(kind: Rtype, data: &[u8]) -> Vec<u8> {
         let mut message = answer(&query(false), &[(3, 0x80), (7, 1)]);
         let rest = [&[0xc0, 12][..], &kind.to_int().to_be_bytes(), &[0, 1, 0, 0, 0, 9]].concat();
@@ -324,7 +324,7 @@ mod tests {
         let mut message = answer_of(Rtype::A, &[192, 0, 2, 1]);
         let decoded = decode(&question, &message, 8);
         assert!(matches!(decoded, Ok(DecodedAnswer::Found { .. })), "{decoded:?}");
-        // Behind the question, the pointer to it, the type.
+        // The class of the record, behind the question, the pointer to its name, and the type.
         let class = query(false).question_end + 5;
         assert_eq!(std::mem::replace(&mut message[class], 3), 1);
         let decoded = decode(&question, &message, 8);
@@ -334,14 +334,14 @@ mod tests {
     #[test]
     fn the_root_name_is_a_single_dot() {
         let question = |kind| Question { name: "a.example".parse().expect("a name"), kind };
-        // RFC 2782: there is no such service here.
+        // RFC 2782: a single dot means that the service is not available.
         let none = answer_of(Rtype::SRV, &[0; 7]);
         let Ok(DecodedAnswer::Found { data, .. }) = decode(&question(Kind::Srv), &none, 8) else {
             panic!("it has a record")
         };
         let [Data::Srv { target, .. }] = &data[..] else { panic!("{data:?}") };
         assert_eq!(target.as_str(), ".");
-        // As a name like any other it can be asked for.
+        // It can be asked for like any other name.
         let alias = answer_of(Rtype::CNAME, &[0]);
         let Ok(DecodedAnswer::PartialChain { end, .. }) = decode(&question(Kind::A), &alias, 8)
         else {
@@ -366,7 +366,7 @@ mod tests {
             let query = QueryMessage::new(&question, 1, || false, false).expect("it fits");
             let asked = &query.bytes()[HEADER_BYTES..HEADER_BYTES + target.len()];
             assert_eq!(asked, target.to_ascii_lowercase(), "{byte}: {name}");
-            // One that can be typed is the same as text.
+            // A name that can be typed equals the one parsed from text.
             let typed = format!("{}.example", char::from(byte)).parse::<crate::name::Name>();
             assert!(byte == b'.' || typed.is_err() || typed.as_ref() == Ok(name), "{byte}: {name}");
         }

@@ -207,7 +207,7 @@ mod tests {
             ("192.0.2.1", "1.2.0.192.in-addr.arpa"),
             ("255.10.0.200", "200.0.10.255.in-addr.arpa"),
             ("::ffff:192.0.2.1", "1.2.0.192.in-addr.arpa"),
-            // RFC 3596 §2.5, with the digits that are letters.
+            // RFC 3596 §2.5, with some hexadecimal digits that are letters.
             (
                 "4321:0:1:2:3:4:567:89ab",
                 "b.a.9.8.7.6.5.0.4.0.0.0.3.0.0.0.2.0.0.0.1.0.0.0.0.0.0.0.1.2.3.4.ip6.arpa",

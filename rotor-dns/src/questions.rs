@@ -84,7 +84,7 @@ mod tests {
             questions.add_waiter(&question(text), id);
         }
         assert_eq!(next(&mut questions).as_deref(), Some("b"));
-        // Who comes while it is under way has the same reply.
+        // A lookup that joins while the question is in flight gets the same reply.
         questions.add_waiter(&question("b"), 5);
         questions.remove_waiter(&question("b"), 3);
         assert_eq!(next(&mut questions).as_deref(), Some("a"));
@@ -110,7 +110,7 @@ mod tests {
         assert!(questions.pending.is_empty() && questions.queue.is_empty());
     }
 
-    /// Without an end if each one that gives up looked through the others.
+    /// Would take far too long if each cancelled lookup searched all the others.
     #[test]
     fn many_waiters_of_one_question_are_removed_quickly() {
         const MANY: LookupId = 400_000;

@@ -1,4 +1,4 @@
-//! A drain: the resolvers are there for machines that still ask.
+//! During a drain, the resolvers still serve machines that ask.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ struct Context {
     found: Vec<ResolveResult>,
 }
 
-/// Asks once it is told of the drain, and ends with the answer.
+/// Asks when it is told of the drain, and ends with the answer.
 enum Asker {
     Idle,
     Waiting(Future<ResolveResult>),
@@ -25,7 +25,7 @@ impl Machine for Asker {
     type Seed = Infallible;
 
     fn draining(self, _: Time, scope: &mut Scope<'_, Context>) -> Response<Self, Infallible> {
-        // Told again, it goes on waiting.
+        // If it is told again, it continues to wait.
         let Asker::Idle = self else { return Response::keep(self) };
         match scope.addresses.ask("127.0.0.1".into(), scope) {
             Ok(future) => Response::ok(Asker::Waiting(future)),
@@ -56,7 +56,7 @@ rotor_compose! {
 fn a_lookup_during_a_drain_is_answered_before_the_resolver_ends() {
     for of_system in [false, true] {
         let mut creator = Loop::new(&Config::new()).expect("a loop");
-        // It is told of the drain first: it was there first.
+        // The resolver is told of the drain first, since it was added first.
         let addresses = if of_system {
             creator.add_part(App::System, |scope| Ok(SystemResolver::new(8, scope)))
         } else {
@@ -69,7 +69,7 @@ fn a_lookup_during_a_drain_is_answered_before_the_resolver_ends() {
             .add_machine_with(|_| Response::ok(App::Asker(Asker::Idle)))
             .expect("a slot is free");
         let mut instance = creator.instantiate(Context { addresses, found: Vec::new() });
-        // An end of its own: by far not the drain's.
+        // It ends by itself, long before the drain's deadline.
         instance.handle().drain(Duration::from_secs(3_600));
         instance.run().expect("it runs until the drain is over");
         let found = instance.into_context().found;

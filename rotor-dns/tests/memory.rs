@@ -1,7 +1,7 @@
-//! What a resolver holds, whatever servers answer and askers do: measured by the allocator, not by
-//! its own accounts.
+//! How much memory a resolver holds, whatever servers answer and callers do: measured by the
+//! allocator, not by the resolver's own accounting.
 //!
-//! A process of its own, whose allocator counts, and whose tests take turns.
+//! The tests have a process of their own, with a counting allocator, and take turns.
 
 #[path = "servers/machine.rs"]
 mod machine;
@@ -28,7 +28,7 @@ use wire::{A, SRV, TXT, asked, found, name, record};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// What the simulation and the test harness may take beside.
+/// What the simulation and the test harness may allocate in addition.
 const OVERHEAD: usize = 32 << 10;
 
 fn take_turns() -> MutexGuard<'static, ()> {
@@ -36,13 +36,13 @@ fn take_turns() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Bytes that are held now.
+/// The bytes that are allocated now.
 fn live_bytes() -> usize {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-/// A server that does as it is told, and a resolver.
+/// A scripted server, and a resolver.
 struct Stage {
     sim: Sim,
     served: Served,
@@ -78,12 +78,12 @@ impl Stage {
 
     fn run_for(&mut self, time: Duration) {
         self.sim.run_for(time).expect("nothing goes wrong by itself");
-        // What the server has seen is not the resolver's.
+        // What the server has recorded does not count.
         self.served.queries.take();
         self.served.ports.take();
     }
 
-    /// Looks names up, one after the other; what comes of it is dropped.
+    /// Looks up names, one after the other, and drops the replies.
     fn look_up(&mut self, texts: impl Iterator<Item = String>, kind: Kind) {
         for text in texts {
             let reply = self.start_lookup(&text, kind);
@@ -93,7 +93,7 @@ impl Stage {
     }
 }
 
-/// A reply as long as there can be: of as many records as fit.
+/// The longest possible reply: as many records as fit.
 fn longest(query: &[u8], first: &[u8], more: &[u8]) -> Vec<u8> {
     let room = 65_535 - query.len() - first.len();
     let mut records = vec![first.to_vec()];
@@ -101,11 +101,11 @@ fn longest(query: &[u8], first: &[u8], more: &[u8]) -> Vec<u8> {
     found(query, &records)
 }
 
-/// The name of the question, where it stands.
+/// A pointer to the name in the question.
 const ASKED: [u8; 2] = [0xC0, 12];
 const WEEK: u32 = 604_800;
 
-/// One record of strings that are empty: each takes a byte on the wire.
+/// One record of empty strings, each of which takes one byte on the wire.
 fn empty_strings(query: &[u8]) -> Vec<u8> {
     longest(query, &record(&ASKED, TXT, WEEK, &vec![0; 65_000]), &[0; 65_535])
 }
@@ -123,19 +123,19 @@ fn cacheable_addresses(query: &[u8]) -> Vec<u8> {
     found(query, &vec![record(&ASKED, A, WEEK, &[192, 0, 2, 1]); 2_000])
 }
 
-/// Hosts with a name that is long as text, which stands in the first record only.
+/// Records with a target that is long as text. It is written in the first record only.
 fn long_names(query: &[u8]) -> Vec<u8> {
     let label = String::from_utf8(vec![1; 63]).expect("text");
     let long = name(&format!("{label}.{label}.{label}.{}", &label[..61]));
     let srv = |target: &[u8]| record(&ASKED, SRV, WEEK, &[&[0; 6], target].concat());
-    // Behind the question and the first record's fields.
+    // Behind the question and the fields of the first record.
     let place = 0xC000 | (query.len() + 2 + 10 + 6) as u16;
     longest(query, &srv(&long), &srv(&place.to_be_bytes()))
 }
 
 #[test]
 fn long_replies_stay_within_the_cache_limit() {
-    /// Half of what the six replies take that are just short enough to be kept.
+    /// Half of what six replies take that are just short enough to be cached.
     const LIMIT: usize = 192 << 10;
     let _turn = take_turns();
     type Script = fn(&[u8]) -> Vec<u8>;
@@ -190,7 +190,7 @@ fn ordinary_replies_take_the_memory_that_is_counted() {
     let mut stage = Stage::new(script, "", |config| config.cache_bytes_max(LIMIT));
     stage.look_up(["warms.up".to_owned()].into_iter(), Kind::A);
     let before = live_bytes();
-    // In an order that is none, so that nodes of trees are split anywhere.
+    // In a scattered order, so that tree nodes are split anywhere.
     let texts = |salt: usize| {
         (0..300).map(move |n: usize| format!("h{}.example", (n * 7_919 + salt) % 9_973))
     };

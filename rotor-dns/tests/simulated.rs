@@ -1,5 +1,5 @@
-//! The resolver among faults, in virtual time: every question gets one reply, its own, before its
-//! time is over.
+//! The resolver with faults, in virtual time: every question gets one reply, the right one, before
+//! its deadline.
 #![expect(dead_code, reason = "the answers are made by a module that other tests use more of")]
 
 #[path = "servers/wire.rs"]
@@ -19,8 +19,8 @@ use rotor_sim::net::{SimNet, SimUdpSocket};
 const QUESTIONS: u8 = 20;
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Answers each question for the address of `hN.example` with one that ends in N; sometimes with a
-/// forged id before that.
+/// Answers each question for the address of `hN.example` with an address that ends in N, sometimes
+/// after an answer with a forged id.
 struct NameServer(SimUdpSocket);
 
 impl Machine for NameServer {
@@ -40,7 +40,7 @@ impl Machine for NameServer {
                         forged[0] ^= 0x55;
                         let _ = self.0.send_to(&forged, &from);
                     }
-                    // What the system has no room for is lost, as datagrams are.
+                    // An answer that the system has no room for is lost, as a datagram may be.
                     let _ =
                         self.0.send_to(&wire::found(query, &[wire::address(&host, number)]), &from);
                 }
@@ -56,7 +56,7 @@ struct Context {
     replies: Vec<(u8, Option<LookupResult>)>,
 }
 
-/// Asks everything at once and notes what comes.
+/// Asks everything in one turn and records the replies.
 #[derive(Default)]
 struct Asker(Vec<(u8, Future<LookupResult>)>);
 
@@ -65,7 +65,7 @@ impl Machine for Asker {
     type Seed = Infallible;
     fn timeout(mut self, scope: &mut Scope<'_, Context>) -> Response<Self, Infallible> {
         for number in 0..QUESTIONS {
-            // Every other one is asked twice, and coalesces.
+            // Each name is asked for twice; the second question joins the first.
             let name = format!("h{}.example", number / 2).parse().expect("a name");
             let future = scope
                 .dns
@@ -122,7 +122,7 @@ fn lookups(sim: &mut rotor_sim::Sim) -> Result<(), rotor_core::BoxError> {
     })?;
     sim.protect(clients);
     sim.run_for(LOOKUP_TIMEOUT)?;
-    // A stalled loop is late by as long as it stalls.
+    // A stalled loop replies late, by as long as it stalls.
     sim.eventually(Duration::from_secs(60), move |sim| {
         sim.with(clients, |instance| instance.context().replies.len() == usize::from(QUESTIONS))
             .unwrap_or(false)

@@ -20,7 +20,7 @@ fn every_name_is_answered_and_then_the_resolver_ends() {
     let ask = |name: &str| addresses.ask_from_thread(name.into()).expect("there is room");
     let (first, second) = (ask("localhost"), ask("localhost"));
     let (literal, wrong) = (ask("2001:db8::1"), ask("two..dots"));
-    // The system would find them, or ask for them.
+    // The system would resolve them, or ask for them.
     let refused = ["::1%lo", "localhost:80"].map(ask);
     drop(addresses);
     creator.instantiate(()).run().expect("it runs until the resolver ends");
@@ -39,9 +39,9 @@ fn every_name_is_answered_and_then_the_resolver_ends() {
 
 #[test]
 fn lookups_beyond_the_limit_are_handed_back() {
-    // The one thread is busy until the test says so; the job behind it waits.
+    // The only thread is busy until the test releases it; the job behind it waits.
     let (hold, held) = std::sync::mpsc::channel::<()>();
-    // Kept: a job whose future was dropped before it began is not run.
+    // Kept, since a job whose future is dropped before it begins is not run.
     let mut busy = None;
     let config = Config::new().offload_pool(OffloadPool::new(1, 8));
     let mut creator = Loop::<SystemResolver<()>>::new(&config).expect("a loop");
@@ -96,7 +96,7 @@ fn a_full_pool_leaves_no_lookup_waiting() {
 
 #[test]
 fn waiting_lookups_of_one_name_share_a_job() {
-    // Room for one job that runs and one that waits: sixteen would not find any.
+    // Room for one running job and one waiting job: sixteen would not fit.
     let config = Config::new().offload_pool(OffloadPool::new(1, 1));
     let mut creator = Loop::<SystemResolver<()>>::new(&config).expect("a loop");
     let addresses =

@@ -1,12 +1,12 @@
-//! What the fuzz target does with its input, as an ordinary function: the target in `fuzz/` calls
-//! it under libFuzzer, `tests/corpus.rs` calls it on every saved input.
+//! The body of the fuzz target, as an ordinary function: the target in `fuzz/` calls it under
+//! libFuzzer, `tests/corpus.rs` calls it on every saved input.
 //!
-//! **Any bytes are a good answer; a panic is a finding.** They come to a resolver in a loop in
-//! memory, once by datagram and once over TCP, and must come to the same; and what is found is of
-//! the kind that was asked for.
+//! **Any bytes are a valid answer; a panic is a finding.** A resolver in an in-memory loop receives
+//! them once by datagram and once over TCP. Both must have the same result, and the records found
+//! must be of the kind that was asked for.
 //!
-//! Over TCP after a datagram that was cut off, so that both ask with the same ids: a name may point
-//! at the id of its message.
+//! The TCP query follows a truncated datagram, so that both queries have the same ids: a name may
+//! point at the id of its message.
 
 #[path = "../servers/machine.rs"]
 mod machine;
@@ -24,25 +24,25 @@ use rotor_sim::Sim;
 use rotor_sim::net::SimNet;
 use simulated::serving;
 
-/// A fuzz target: its name, which is that of its corpus, and its body.
+/// A fuzz target: the name of its corpus, and its body.
 pub(super) type Target = (&'static str, fn(&[u8]));
 
 /// Every fuzz target.
 pub(super) const TARGETS: [Target; 1] = [("dns_answer", run)];
 
-/// Where a header ends.
+/// The length of a header.
 const HEADER: usize = 12;
-/// What is taken of an input: it fits into a datagram.
+/// How many bytes of an input are used: they fit into a datagram.
 const INPUT_MAX: usize = 1_200;
-/// The flags of an answer that was cut off (RFC 1035 §4.1.1).
+/// The flags of a truncated answer (RFC 1035 §4.1.1).
 const TRUNCATED: [u8; 1] = [0x02];
-/// New kinds at the end: the corpus names them by number.
+/// New kinds are added at the end, since the corpus refers to kinds by number.
 const KINDS: [Kind; 7] =
     [Kind::A, Kind::Aaaa, Kind::Cname, Kind::Srv, Kind::Txt, Kind::Mx, Kind::Ptr];
 
-/// The first byte says what is asked for, eight are the flags and counts of the header, the rest is
-/// what follows the question. Id and question are those of the query, so that the answer is not
-/// passed over.
+/// The first byte selects the kind of the question, the next eight bytes are the flags and counts
+/// of the header, and the rest follows the question. The id and the question are those of the
+/// query, so that the answer is not ignored.
 fn run(input: &[u8]) {
     let (choice, input) = input.split_first().unwrap_or((&0, &[]));
     let kind = KINDS[usize::from(*choice) % KINDS.len()];
@@ -62,7 +62,7 @@ fn run(input: &[u8]) {
             );
         }
         Err(LookupError::NoSuchName(_) | LookupError::NoRecords(_) | LookupError::Server(..)) => {}
-        // Silence or a panic: but there was an answer.
+        // A timeout or a panic, although there was an answer.
         Err(error) => panic!("{error:?}"),
     }
 }
@@ -80,7 +80,7 @@ fn is_of(kind: Kind, data: &Data) -> bool {
     }
 }
 
-/// What a resolver makes of it, in a loop of its own and in virtual time.
+/// What a resolver makes of the input, in its own loop and in virtual time.
 fn ask(kind: Kind, is_tcp: bool, input: &[u8]) -> LookupResult {
     let mut sim = Sim::new(1);
     let bytes = input.to_vec();

@@ -1,4 +1,4 @@
-//! The resolver and a name server of machines in one loop, on every loop.
+//! The resolver, and a name server made of machines, in one loop, on every loop.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -65,7 +65,7 @@ impl<L: OnLoop> Stage<L> {
         self.wait_for(reply)
     }
 
-    /// How many queries came.
+    /// How many queries have arrived.
     fn queries(&self) -> usize {
         self.served.queries.borrow().len()
     }
@@ -73,7 +73,7 @@ impl<L: OnLoop> Stage<L> {
 
 /// Serves datagrams and streams at one port.
 fn serve<L: OnLoop>(rig: &mut Rig<Machines<L>, L>) -> SocketAddr {
-    // The port of the one may be taken for the other.
+    // The UDP socket's port may be taken on TCP.
     for _ in 0..100 {
         let token = rig.add(|scope| NameServer::udp(&local(), scope).wrap(Compose2::A));
         let address = rig.with(|instance| {

@@ -16,12 +16,12 @@ use crate::{
 
 #[test]
 fn a_server_with_a_closed_port_is_skipped_at_once() {
-    // Its port is taken, and it hears nobody but itself.
+    // The port is taken by a socket that receives only from itself.
     let deaf = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
     let closed = deaf.local_addr().expect("it is bound");
     deaf.connect(closed).expect("there is such an address");
     let server = Server::start(|query, _| vec![Act::Send(right_answer(query))]);
-    // A server that is taken for a silent one gets all the time that the lookup has.
+    // A server that is taken for a silent one would get all the time that the lookup has.
     let servers = [closed, server.address];
     let reply = records(config(&servers, PATIENCE), &[question("www.example", Kind::A)]).remove(0);
     assert!(is_right(&reply), "{reply:?}");
@@ -68,7 +68,7 @@ fn each_kind_of_wrong_answer_is_reported_as_a_server_fault() {
     let by_datagram: [(WrongAnswer, ServerFault); 8] = [
         (|query| vec![Act::Send(reply(query, 2, &[], &[]))], ServerFault::Code(2)),
         (|query| vec![Act::Send(reply(query, 5, &[], &[]))], ServerFault::Code(5)),
-        // A record is announced, and none or half of one is there.
+        // A record is announced, but it is missing or truncated.
         (
             |query| vec![Act::Send(right_answer(query)[..wire::question_end(query)].to_vec())],
             ServerFault::Malformed,
@@ -103,7 +103,7 @@ fn each_kind_of_wrong_answer_is_reported_as_a_server_fault() {
     }
 }
 
-/// A record whose owner points at its own place, or so many bytes behind it.
+/// A record whose owner is a pointer to itself, or to `behind` bytes after itself.
 fn looping(query: &[u8], behind: usize) -> Vec<u8> {
     let at = wire::question_end(query) + behind;
     let pointer = [0xc0 | (at >> 8) as u8, at as u8];
@@ -128,8 +128,9 @@ fn a_silent_or_endless_server_costs_only_its_timeout() {
     assert!(matches!(one(&endless, SHORT), Err(LookupError::Timeout)));
 }
 
-/// What comes of a question to servers of which one is silent, which costs the time that each of
-/// them has. It is so short that the thread of another one may get no CPU in it: then it is longer.
+/// Asks two servers a question and asserts that the reply is good. A silent server costs its whole
+/// timeout. That is so short that another server's thread may get no CPU time in it; then the
+/// timeout is increased.
 fn in_time(servers: [&Server; 2], is_good: impl Fn(&LookupResult) -> bool) {
     let addresses = servers.map(|server| server.address);
     for times in 0.. {
@@ -137,7 +138,7 @@ fn in_time(servers: [&Server; 2], is_good: impl Fn(&LookupResult) -> bool) {
         let config = config(&addresses, time);
         let reply = records(config, &[question("www.example", Kind::A)]).remove(0);
         if is_good(&reply) {
-            // Each query is seen, at some time.
+            // Each query arrives eventually.
             while servers[0].udp_queries.load(SeqCst) <= times as usize {
                 std::thread::yield_now();
             }
@@ -155,7 +156,7 @@ fn the_next_server_is_asked_after_a_silent_or_failing_one() {
     for bad in [&silent, &failing] {
         in_time([bad, &good], is_right);
     }
-    // That a server fails says more than that another one is silent.
+    // The failure of one server says more than the silence of another.
     in_time(
         [&failing, &silent],
         |reply| matches!(reply, Err(LookupError::Server(at, ServerFault::Code(2))) if *at == failing.address),
@@ -165,7 +166,7 @@ fn the_next_server_is_asked_after_a_silent_or_failing_one() {
 #[test]
 fn an_unreachable_server_does_not_hide_the_fault_of_another() {
     let failing = Server::start(|query, _| vec![Act::Send(reply(query, 5, &[], &[]))]);
-    // The system lets nobody send there who has not asked for it.
+    // The system refuses to broadcast, except for sockets that have asked for it.
     let everybody = std::net::SocketAddr::from(([255; 4], 53));
     for servers in [[failing.address, everybody], [everybody, failing.address]] {
         let reply =
@@ -188,7 +189,7 @@ fn one_family_is_returned_if_the_server_is_silent_about_the_other() {
     while !asked.is_ready() {
         instance.turn(Some(PATIENCE)).expect("the loop is sound");
     }
-    // The resolver, and the exchange that nobody waits for.
+    // The resolver, and the exchange for the other family, which nobody waits for.
     assert_eq!(instance.machines().len(), 2);
     let addresses = asked.wait().expect("it is ready").expect("the one family");
     assert_eq!(*addresses, [std::net::IpAddr::from([192, 0, 2, 1])]);

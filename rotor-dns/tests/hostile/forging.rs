@@ -1,4 +1,4 @@
-//! Answers of somebody else, and how hard it is to give one.
+//! Forged answers, and how hard it is to forge one.
 
 use std::io;
 use std::net::SocketAddr;
@@ -31,8 +31,8 @@ fn answers_that_do_not_match_are_ignored() {
         message[5] = 2;
         Act::Send(message)
     };
-    // The question is 13 octets of name, then type and class, of which the second octet says A and
-    // IN.
+    // The question has 13 bytes of name, then the type and the class; the second byte of each says
+    // A and IN.
     let other_type = |mut message: Vec<u8>| {
         message[26] = AAAA as u8;
         Act::Send(message)
@@ -88,13 +88,14 @@ fn a_server_that_changes_the_case_is_asked_over_tcp() {
         message[12..25].make_ascii_lowercase();
         vec![Act::Send(message)]
     });
-    // Thirteen letters by chance all small: once in some thousand questions, UDP is enough.
+    // By chance, all thirteen letters are lower case once in some thousand questions; then UDP is
+    // enough.
     let replies: Vec<LookupResult> = (0..4).map(|_| one(&server, PATIENCE)).collect();
     assert!(replies.iter().all(is_right));
     assert!(server.tcp_queries.load(SeqCst) > 0);
 }
 
-/// Sockets for datagrams that cannot be tied to a peer: the trait's defaults.
+/// Datagram sockets that cannot be connected to a peer: the defaults of the trait.
 struct UnconnectedSocket(UdpSocket);
 
 impl Source for UnconnectedSocket {

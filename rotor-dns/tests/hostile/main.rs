@@ -1,4 +1,4 @@
-//! The resolver on real sockets, against servers that do as they please.
+//! The resolver on real sockets, against servers that behave arbitrarily.
 #![expect(
     clippy::disallowed_methods,
     reason = "servers with plain blocking sockets, outside of any loop"
@@ -33,7 +33,7 @@ use wire::{
     A, AAAA, CNAME, MX, PTR, SRV, TXT, address, alias, asked, authority, found, name, record, reply,
 };
 
-/// For servers that answer: far more than it takes. For those that do not, a test says less.
+/// For servers that answer: far more than they need. Tests with silent servers use a shorter time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const SHORT: Duration = Duration::from_millis(100);
@@ -56,7 +56,7 @@ fn start<N: IpNet>(config: ResolverConfig) -> (Dns, LoopInstance<Resolver<N, ()>
     (dns.expect("made above"), creator.instantiate(()))
 }
 
-/// Runs a resolver until all that `ask` asked is answered.
+/// Runs a resolver until everything that `ask` has asked is answered.
 fn run<T>(config: ResolverConfig, ask: impl FnOnce(&Dns) -> T) -> T {
     run_on::<Inet, T>(config, ask)
 }
@@ -86,7 +86,7 @@ fn host(config: ResolverConfig, text: &str) -> ResolveResult {
     asked.wait().expect("none goes unanswered")
 }
 
-/// What one question for the address of `www.example` comes to.
+/// The reply to one question for the address of `www.example`.
 fn one(server: &Server, timeout: Duration) -> LookupResult {
     records(config(&[server.address], timeout), &[question("www.example", Kind::A)]).remove(0)
 }
@@ -121,7 +121,7 @@ fn equal_questions_are_asked_once() {
     let replies = records(config(&[server.address], PATIENCE), &questions);
     assert!(replies.len() == 100 && replies.iter().all(is_right));
     assert_eq!(server.udp_queries.load(SeqCst), 1);
-    // So are those for addresses, by whichever way they are asked for.
+    // Questions for addresses share a query too, whichever way they are asked.
     let server = Server::start(|query, _| {
         let records = if asked(query).1 == A { vec![address("www.example", 1)] } else { vec![] };
         vec![Act::Send(reply(query, 0, &records, &[authority(60)]))]
@@ -158,7 +158,7 @@ fn an_incomplete_alias_chain_is_followed_with_more_queries() {
     let reply = one(&server, PATIENCE);
     assert!(is_right(&reply), "{reply:?}");
     assert_eq!(reply.expect("right").name.as_str(), "b.example");
-    // And one that never ends is cut off.
+    // An endless chain is cut off.
     let endless = Server::start(|query, _| {
         let name = asked(query).0;
         vec![Act::Send(found(query, &[alias(&name, &format!("{name}x"))]))]
@@ -179,7 +179,7 @@ fn records_of_every_kind_are_decoded_completely() {
             MX => [&[0, 10][..], &name("Mail.Example")].concat(),
             _ => return vec![],
         };
-        // What is asked for stands behind an alias, unless that is what is asked for.
+        // The requested record is behind an alias, unless the alias itself is requested.
         let records = match kind {
             CNAME => vec![record(&name(&host), kind, 9, &data)],
             _ => vec![alias(&host, "end.example"), record(&name("END.example"), kind, 9, &data)],

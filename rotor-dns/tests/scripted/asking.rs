@@ -1,4 +1,4 @@
-//! Which server is asked, how often, and how: over datagrams or TCP.
+//! Which server is asked, how often, and how: by datagram or over TCP.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -49,13 +49,13 @@ fn rotation_starts_each_lookup_at_the_next_server() {
 
 #[test]
 fn a_server_with_a_closed_port_costs_no_time() {
-    // The first host, and a port of it where nobody takes questions.
+    // A port of the first host, which serves only port 53.
     fn server(port: u16) -> SocketAddr {
         SocketAddr::from(([10, 0, 0, 1], port))
     }
     let second = |config: ResolverConfig| config.servers(vec![server(54), server(53)]);
     let mut stage = Stage::new(vec![serve(right_answer)], ResolvConf::default(), second);
-    // In a second, far less than the 5 that a silent server gets.
+    // Within a second, far less than the 5 seconds that a silent server gets.
     assert!(stage.look_up("www.example").is_ok());
     let alone = |config: ResolverConfig| config.servers(vec![server(54)]);
     let mut stage = Stage::new(vec![silent()], ResolvConf::default(), alone);
@@ -63,7 +63,7 @@ fn a_server_with_a_closed_port_costs_no_time() {
     assert!(matches!(reply, Err(LookupError::Server(_, ServerFault::PortClosed))), "{reply:?}");
 }
 
-/// What it says of itself are bits of the fourth octet, and of the third.
+/// Recursion is a bit of the header's fourth byte, authority one of its third.
 #[test]
 fn a_server_without_recursion_is_skipped() {
     let saying = |authority: bool, recursion: bool, records: &'static [u8]| {
@@ -102,18 +102,18 @@ fn edns_announces_its_payload_size_only_if_enabled() {
             Stage::new(vec![serve(right_answer)], ResolvConf::parse(options), |config| config);
         assert!(stage.look_up("www.example").is_ok());
         let query = stage.servers[0].queries.take().remove(0);
-        // The root's name, OPT, 1,232 octets (RFC 6891 §6.1.2).
+        // The root's name, OPT, 1,232 bytes (RFC 6891 §6.1.2).
         let additional = query.get(wire::question_end(&query)..).and_then(<[u8]>::first_chunk::<5>);
         assert_eq!((additional.copied(), query[11]), (expected, u8::from(expected.is_some())));
     }
 }
 
-/// Whether a query has a record behind its question.
+/// Whether a query has a record behind its question, for EDNS.
 fn has_edns(query: &[u8]) -> bool {
     query[11] == 1
 }
 
-/// That a query is not understood, with its question or without.
+/// A response that refuses a query with this code, with its question or without.
 fn refusal_of(query: &[u8], code: u8, with_question: bool) -> Vec<u8> {
     let mut message = reply(query, code, &[], &[]);
     if !with_question {
@@ -164,7 +164,7 @@ fn a_refusal_of_edns_is_remembered_for_fifteen_minutes() {
 
 #[test]
 fn a_server_that_also_fails_without_edns_is_not_marked() {
-    // For the names of one domain, and whatever is asked of it with the extension or without.
+    // It fails for the names of one domain, with EDNS or without.
     let broken = serve(|query| {
         let is_broken = asked(query).0.ends_with("broken.example");
         if is_broken { refusal_of(query, 1, true) } else { right_answer(query) }
@@ -193,7 +193,7 @@ fn a_server_that_also_fails_without_edns_is_not_asked_again() {
 
 #[test]
 fn a_format_error_without_question_is_ignored_if_edns_was_not_used() {
-    // Somebody could have guessed the id and the port, and not the letters.
+    // A forger may have guessed the id and the port, but not the case of the letters.
     let server = Served::new(|query, _, _| vec![refusal_of(query, 1, false), right_answer(query)]);
     let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config);
     assert!(stage.look_up("www.example").is_ok());
@@ -202,7 +202,7 @@ fn a_format_error_without_question_is_ignored_if_edns_was_not_used() {
 
 #[test]
 fn edns_refusals_are_tracked_per_server_and_across_rounds() {
-    // Both are silent once they are asked without it, or at all.
+    // The first server is silent without EDNS, the second always.
     let old = Served::new(
         |query, _, _| {
             if has_edns(query) { vec![refusal_of(query, 4, true)] } else { vec![] }
@@ -222,13 +222,13 @@ fn edns_refusals_are_tracked_per_server_and_across_rounds() {
 #[test]
 fn a_spurious_edge_does_not_end_an_attempt_over_tcp() {
     for seed in 0..20 {
-        // The datagram's socket was registered with the same token as the one over TCP.
+        // The datagram socket was registered with the same token as the TCP socket.
         let server = Served::new(|query, is_tcp, _| {
             vec![if is_tcp { right_answer(query) } else { truncated(query) }]
         });
         let conf = ResolvConf::parse("options attempts:1");
         let mut stage = Stage::with_seeds(seed, 1, vec![server], conf, |config| config);
-        // Such edges come about every 100 ms, and connecting takes longer.
+        // Such edges come about every 100 ms; connecting takes longer.
         stage.sim.set_network(
             Network::new().latency(Duration::from_millis(400)..Duration::from_millis(500)),
         );
@@ -271,7 +271,7 @@ fn an_endless_server_timeout_counts_as_thirty_seconds() {
     stage.run_for(29 * SECOND);
     let waits = stage.start_lookup("www.example");
     assert!(matches!(outcome(silent), Err(LookupError::Timeout)));
-    // The one query that there may be is over, and the next has its turn.
+    // The only query that is allowed has ended, and the next one has its turn.
     stage.run_for(2 * SECOND);
     assert!(outcome(waits).is_ok());
 }
@@ -284,7 +284,7 @@ fn addresses_of_one_family_are_returned_when_the_lookup_times_out() {
                 if asked(query).1 == wire::AAAA { vec![] } else { vec![right_answer(query)] }
             })
         };
-    // Less than what one family waits for the other (RFC 8305 §3).
+    // Less than the time that one family waits for the other (RFC 8305 §3).
     let short = |config: ResolverConfig| config.lookup_timeout(Duration::from_millis(40));
     let mut stage = Stage::new(vec![silent_for_six()], ResolvConf::default(), short);
     let found = stage.host("www.example").expect("one family is known");
@@ -352,7 +352,7 @@ fn an_answer_truncated_over_tcp_too_is_not_requested_again() {
 
 #[test]
 fn a_negative_answer_for_one_family_starts_no_resolution_delay() {
-    // Of the first round, the answer for the one that has some is lost.
+    // In the first round, the answer for the family that has an address is lost.
     let lost = Cell::new(false);
     let server = Served::new(move |query, _, _| match asked(query).1 {
         AAAA => vec![negative_answer(query, 0, 60, 60)],

@@ -1,4 +1,4 @@
-//! What is counted of lookups, questions and tries.
+//! The counters of lookups, questions and tries.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::machine::Served;
 use crate::wire::{AAAA, asked, reply, truncated};
 use crate::{SECOND, Stage, negative_answer, right_answer, serve, silent};
 
-/// Counters and their names.
+/// Names and values of counters.
 type Counts<'a> = &'a [(&'a str, u64)];
 
 impl Stage {
@@ -35,7 +35,7 @@ fn each_lookup_has_one_outcome_and_each_question_one_source() {
         }
     });
     assert_eq!(stage.nonzero_counters(), []);
-    // At one time: one question.
+    // Concurrent lookups share one question.
     let both = [stage.start_lookup("www.example"), stage.start_lookup("www.example")];
     stage.run_for(SECOND);
     drop(both);
@@ -57,7 +57,7 @@ fn a_host_lookup_counts_two_questions() {
     assert_eq!(stage.nonzero_counters(), [("found", 1), ("asked", 2), ("tries", 2)]);
     assert!(stage.host("www.example").is_ok());
     assert_eq!(stage.nonzero_counters(), [("found", 2), ("cached", 2), ("asked", 2), ("tries", 2)]);
-    // Of these nobody is asked.
+    // No server is asked for these.
     for host in ["192.0.2.1", "localhost", "invalid", "a..b", "a:80"] {
         let _result = stage.host(host);
     }
@@ -95,7 +95,7 @@ fn failed_timed_out_and_cancelled_lookups_are_counted_separately() {
         ("silent", 2),
     ];
     assert_eq!(stage.nonzero_counters(), expected);
-    // Before there is an answer, and no time for one.
+    // The lookup ends before its tries do, so no server counts as silent.
     let short = |config: ResolverConfig| config.lookup_timeout(SECOND);
     let mut stage = Stage::new(vec![silent()], ResolvConf::default(), short);
     let host = stage.dns.addresses().ask_from_thread("a.example".into()).expect("there is room");

@@ -1,4 +1,4 @@
-//! What a forger would have to guess.
+//! What the forger of an answer would have to guess.
 
 use rotor_dns::ResolvConf;
 
@@ -15,7 +15,7 @@ fn ids_ports_and_cases_come_only_from_the_secure_source() {
             assert!(stage.look_up(text).is_ok());
         }
         let server = &stage.servers[0];
-        // The id and the name are all of a question that is not the same each time.
+        // In equal questions, only the id and the case of the name vary.
         (server.queries.take(), server.ports.take())
     };
     let (queries, ports) = marks(1, 1);
@@ -49,12 +49,12 @@ fn ids_ports_and_cases_are_spread_over_the_whole_range() {
         steps.sort();
         steps.dedup();
         assert!(steps.len() >= 190, "{what} in steps: {numbers:?}");
-        // Each eighth of the range has its share; 25 would be the mean.
+        // Each eighth of the range occurs often enough; the mean is 25.
         let eighth = |number: u16| usize::from(number - first) * 8 / (65_536 - usize::from(first));
         let count = |part| numbers.iter().filter(|number| eighth(**number) == part).count();
         assert!((0..8).all(|part| count(part) >= 8), "{what}: {numbers:?}");
     }
-    // Behind the length of its label: h, then the letters of the domain.
+    // The letters behind the length bytes of the labels: `h`, then those of the domain.
     for at in [13].into_iter().chain(18..25) {
         let capitals = queries.iter().filter(|query| query[at].is_ascii_uppercase()).count();
         assert!((60..=140).contains(&capitals), "{capitals} of 200 at {at}");
@@ -102,7 +102,7 @@ fn a_case_changing_server_without_tcp_is_asked_in_lower_case_at_last() {
     }
 }
 
-/// It answers there with an alias alone, so that another question has to be asked.
+/// The answer to the first name is only an alias, so another question has to be asked.
 #[test]
 fn a_case_changing_server_with_tcp_is_never_asked_in_lower_case() {
     let script = |query: &[u8], _, _| {

@@ -1,4 +1,4 @@
-//! What a resolver says in the log.
+//! What a resolver logs.
 
 use std::cell::RefCell;
 
@@ -8,7 +8,7 @@ use rotor_dns::ResolvConf;
 use crate::{SECOND, Stage, right_answer, serve, silent};
 
 thread_local! {
-    /// Of the test on this thread: there is one logger for a process.
+    /// The lines of this thread's test: a process has only one logger.
     static LINES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -1,5 +1,5 @@
-//! The resolver on a network that does as it is told, in virtual time: what is asked of whom, when,
-//! and when not.
+//! The resolver on a scripted network, in virtual time: which server is asked what and when, and
+//! when none is asked.
 
 #[path = "../servers/machine.rs"]
 mod machine;
@@ -32,7 +32,7 @@ use wire::{SOA, address, asked, found, name, record, reply};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Servers, and a resolver that asks them in their order.
+/// Servers, and a resolver that asks them in order.
 struct Stage {
     sim: Sim,
     servers: Vec<Served>,
@@ -50,7 +50,7 @@ impl Stage {
         Stage::with_seeds(1, 1, servers, conf, set)
     }
 
-    /// With the seed of the simulation, and that of the resolver's fast random numbers.
+    /// With a seed for the simulation, and one for the resolver's fast random numbers.
     fn with_seeds(
         seed: u64,
         fast: u64,
@@ -83,7 +83,7 @@ impl Stage {
         Stage { sim, servers, hosts, resolver, dns }
     }
 
-    /// With one server, and the defaults.
+    /// With one server and the default settings.
     fn of(script: impl Fn(&[u8]) -> Vec<u8> + 'static) -> Stage {
         Stage::new(vec![serve(script)], ResolvConf::default(), |config| config)
     }
@@ -96,7 +96,7 @@ impl Stage {
         self.dns.records().ask_from_thread(question(text)).expect("there is room")
     }
 
-    /// A lookup that ends within a second, in which nothing else happens.
+    /// A lookup that must end within a second. Runs the simulation for that second.
     fn look_up(&mut self, text: &str) -> LookupResult {
         let reply = self.start_lookup(text);
         self.run_for(SECOND);
@@ -110,7 +110,7 @@ impl Stage {
         outcome(reply)
     }
 
-    /// The names that a server was asked for since the last time, in their order.
+    /// The names that a server was asked for since the last call, in order.
     fn names_asked(&self, server: usize) -> Vec<String> {
         self.servers[server].queries.take().iter().map(|query| asked(query).0).collect()
     }
@@ -133,7 +133,7 @@ fn silent() -> Served {
     Served::new(|_, _, _| Vec::new())
 }
 
-/// Answers with an address that is good for a minute.
+/// Answers with an address whose time to live is a minute.
 fn right_answer(query: &[u8]) -> Vec<u8> {
     found(query, &[address(&asked(query).0, 1)])
 }
@@ -142,7 +142,7 @@ fn answer_with_ttl(query: &[u8], ttl: u32) -> Vec<u8> {
     found(query, &[record(&name(&asked(query).0), wire::A, ttl, &[192, 0, 2, 1])])
 }
 
-/// "There is none", good for the less of two times.
+/// A negative answer that is valid for the shorter of two times.
 fn negative_answer(query: &[u8], code: u8, ttl: u32, minimum: u32) -> Vec<u8> {
     let mut data = [name("ns.example"), name("admin.example")].concat();
     [1, 3600, 600, 86_400, minimum]
@@ -160,7 +160,7 @@ fn a_cancelled_lookup_does_not_affect_others() {
         stage.start_lookup("www.example"),
     );
     drop(first);
-    stage.run_for(Duration::from_micros(50)); // on its way
+    stage.run_for(Duration::from_micros(50)); // the query is in flight
     drop(third);
     stage.run_for(SECOND);
     assert!(outcome(second).is_ok());
@@ -177,7 +177,7 @@ fn a_lookup_cancelled_before_it_starts_sends_no_query() {
     assert!(stage.look_up("www.example").is_ok());
 }
 
-/// Without an end if each one that gives up had the others looked at.
+/// Would take far too long if each cancelled lookup examined all the others.
 #[test]
 fn many_lookups_cancelled_one_by_one_free_their_room() {
     const MANY: usize = 20_000;
@@ -187,7 +187,8 @@ fn many_lookups_cancelled_one_by_one_free_their_room() {
     });
     let moment = Duration::from_nanos(1);
     let mut replies: Vec<_> = Vec::new();
-    // The service has room for as many again: where they kept theirs, the third would be refused.
+    // There is room for two such rounds: if cancelled lookups kept their room, the third would be
+    // refused.
     for _ in 0..3 {
         for number in 0..MANY {
             replies.push(stage.start_lookup(&format!("h{number}.example")));
@@ -196,7 +197,7 @@ fn many_lookups_cancelled_one_by_one_free_their_room() {
             }
         }
         stage.run_for(moment);
-        // Each in a turn of its own.
+        // Each in its own turn.
         for reply in replies.drain(..) {
             drop(reply);
             stage.run_for(moment);
@@ -230,7 +231,7 @@ fn a_cancelled_question_is_not_asked_or_its_answer_is_cached() {
     stage.run_for(30 * SECOND);
     assert!(matches!(outcome(holds), Err(LookupError::Timeout)));
     assert!(stage.names_asked(0).iter().all(|name| name == "none.example"));
-    // One that is asked already is remembered.
+    // The answer to a question that was already sent is cached.
     let given_up = stage.start_lookup("www.example");
     stage.run_for(Duration::from_micros(50));
     drop(given_up);
@@ -264,7 +265,7 @@ fn a_question_beyond_the_limit_is_handed_back() {
     assert!(
         matches!(refused, Err(SendError::Full(question)) if question.name.as_str() == "h4.example")
     );
-    // Those that waited have their turn, and their time.
+    // The queued lookups get their turn, and their full time.
     stage.run_for(60 * SECOND);
     assert_eq!(stage.names_asked(0).len(), 8);
     for reply in replies {
@@ -319,7 +320,7 @@ fn candidates_are_tried_in_the_order_of_ndots_and_search_list() {
         let mut stage = stage();
         assert!(matches!(stage.host(text), Err(ResolveError::NotFound(_))));
         let mut seen = stage.names_asked(0);
-        seen.dedup(); // for both families
+        seen.dedup(); // one question per family
         assert_eq!(seen, expected, "{text}");
     }
     let mut stage = stage();
@@ -379,7 +380,7 @@ fn special_use_hosts_send_no_query() {
         let _whatever = stage.host(host);
         assert_eq!(stage.names_asked(0), [host, host]);
     }
-    // Whoever knows such a name otherwise writes it down.
+    // An entry in the hosts file still resolves such a name.
     let hosts = |config: ResolverConfig| config.hosts(Hosts::parse("192.0.2.9 a.onion"));
     let mut stage = Stage::new(vec![serve(right_answer)], ResolvConf::default(), hosts);
     assert!(stage.host("a.onion").is_ok());

@@ -1,4 +1,4 @@
-//! What is remembered, and for how long.
+//! What is cached, and for how long.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -37,7 +37,7 @@ fn an_answer_with_a_zero_ttl_is_not_cached() {
 fn a_negative_answer_lives_for_the_smaller_of_soa_ttl_and_minimum() {
     for (code, ttl, minimum) in [(3, 3600, 10), (3, 10, 3600), (0, 3600, 10), (0, 10, 3600)] {
         let mut stage = Stage::of(move |query| negative_answer(query, code, ttl, minimum));
-        // Each look takes a second: the last one begins in the tenth.
+        // Each lookup takes a second: the last one begins in the tenth second.
         for _ in 0..10 {
             let reply = stage.look_up("www.example");
             let is_no_name = matches!(reply, Err(LookupError::NoSuchName(_)));
@@ -135,7 +135,7 @@ fn a_failure_is_cached_for_a_second_and_longer_when_repeated() {
     let failing = || serve(|query| reply(query, 2, &[], &[]));
     let mut stage = Stage::new(vec![failing(), failing()], conf, |config| config);
     for seconds in [1, 2, 4, 8, 8] {
-        // Each look takes a second, and the servers need a part of the first one.
+        // Each lookup takes a second, and the servers need part of the first one.
         for _ in 0..=seconds {
             let reply = stage.look_up("www.example");
             assert!(matches!(reply, Err(LookupError::Server(..))), "{reply:?}");

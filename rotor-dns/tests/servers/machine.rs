@@ -1,5 +1,5 @@
-//! A name server of machines, on UDP and TCP at one address of any loop, that answers as a test
-//! says.
+//! A name server made of machines, on UDP and TCP at one address of any loop. A test scripts its
+//! answers.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
@@ -9,17 +9,17 @@ use std::rc::Rc;
 use rotor_core::net::{DatagramSocket, IpNet, ListenOptions, Listener, StreamSocket};
 use rotor_core::{EventSet, Interest, Machine, Response, Scope, SpawnError};
 
-/// From a query, whether it came over TCP, and a random number: the messages that are sent back, in
-/// order.
+/// Maps a query, whether it came over TCP, and a random number to the messages that are sent back,
+/// in order.
 type Script = dyn Fn(&[u8], bool, u64) -> Vec<Vec<u8>>;
 
 /// What the machines of a server share.
 #[derive(Clone)]
 pub(crate) struct Served {
     script: Rc<Script>,
-    /// The queries that came.
+    /// The received queries.
     pub(crate) queries: Rc<RefCell<Vec<Vec<u8>>>>,
-    /// The ports that those came from which were datagrams.
+    /// The source ports of the queries that came by datagram.
     pub(crate) ports: Rc<RefCell<Vec<u16>>>,
 }
 
@@ -57,7 +57,7 @@ impl<N: IpNet> NameServer<N> {
         })
     }
 
-    /// Where datagrams are served.
+    /// The address at which datagrams are served.
     #[allow(dead_code, reason = "a simulated one is at port 53")]
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         match self {
@@ -75,7 +75,8 @@ impl<N: IpNet> NameServer<N> {
     }
 }
 
-/// Until the socket has nothing more; what the system has no room for is lost, as datagrams are.
+/// Answers datagrams until there are no more. An answer that the system has no room for is lost, as
+/// a datagram may be.
 fn datagrams<D: DatagramSocket<Address = SocketAddr>>(socket: &mut D, scope: &Scope<'_, Served>) {
     let mut buffer = [0; 512];
     loop {
@@ -98,8 +99,7 @@ impl<N: IpNet> NameServer<N> {
             match listener.accept() {
                 Ok((socket, _)) => return Response::spawn(self, socket),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // The connection is gone already, or the system is short of something: the next
-                // one.
+                // The connection is already gone, or the system lacks a resource: the next one.
                 Err(_) => {}
             }
         }
@@ -134,7 +134,7 @@ impl<S: StreamSocket> Connection<S> {
                 Err(error) => return Err(error),
             }
         }
-        // The asker ends it.
+        // The client ends the connection.
         match self.socket.read(&mut chunk) {
             Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
             Ok(more) => Err(io::Error::other(format!("{more} bytes after the question"))),

@@ -1,4 +1,4 @@
-//! A name server that does what a test says, on UDP and TCP at one port of loopback.
+//! A scripted name server, on UDP and TCP at one loopback port.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -15,15 +15,15 @@ pub(crate) enum Act {
     /// Sends a datagram from the same port of another address.
     #[cfg(target_os = "linux")]
     SendFromNextAddress(Vec<u8>),
-    /// On TCP: these bytes as they are, one by one.
+    /// On TCP: sends these bytes unchanged, one by one.
     Dribble(Vec<u8>),
-    /// On TCP: keeps the connection open until the asker ends it.
+    /// On TCP: keeps the connection open until the client ends it.
     Hang,
 }
 
 pub(crate) type Script = dyn Fn(&[u8], bool) -> Vec<Act> + Send + Sync;
 
-/// Ends its threads when it is dropped.
+/// A server whose threads end when it is dropped.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) udp_queries: Arc<AtomicUsize>,
@@ -72,7 +72,7 @@ impl Server {
                     return;
                 }
                 count.fetch_add(1, SeqCst);
-                // One that the asker has ended already is of no interest.
+                // The client may have ended the connection already.
                 let _ = answer_stream(connection, &*script);
             }
         }));
@@ -110,7 +110,7 @@ fn answer_datagram(udp: &UdpSocket, to: SocketAddr, acts: Vec<Act>) {
             Act::Send(message) => udp.send_to(&message, to),
             Act::SendFromElsewhere(message) => UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
                 .and_then(|other| other.send_to(&message, to)),
-            // All of 127.0.0.0/8 is this machine, on Linux.
+            // On Linux, all of 127.0.0.0/8 is this machine.
             #[cfg(target_os = "linux")]
             Act::SendFromNextAddress(message) => {
                 let port = udp.local_addr().expect("bound").port();

@@ -1,6 +1,6 @@
-//! Answers, byte by byte, so that what is wrong with them is plain to see.
+//! Answers built byte by byte, so that their faults are obvious.
 
-/// A name on the wire.
+/// A name in wire format.
 pub(crate) fn name(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     for label in text.split('.').filter(|label| !label.is_empty()) {
@@ -20,7 +20,7 @@ pub(crate) const TXT: u16 = 16;
 pub(crate) const AAAA: u16 = 28;
 pub(crate) const SRV: u16 = 33;
 
-/// A record: its owner as it is to stand, its type, seconds to live, data.
+/// A record: its owner in wire format, its type, its time to live in seconds, its data.
 pub(crate) fn record(owner: &[u8], kind: u16, ttl: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = owner.to_vec();
     bytes.extend(kind.to_be_bytes());
@@ -39,7 +39,7 @@ pub(crate) fn address(owner: &str, last: u8) -> Vec<u8> {
     record(&name(owner), A, 60, &[192, 0, 2, last])
 }
 
-/// A start of authority that lets "there is none" be remembered for that many seconds.
+/// A SOA record that allows a negative answer to be cached for this many seconds.
 pub(crate) fn authority(seconds: u32) -> Vec<u8> {
     let mut data = [name("ns.example"), name("admin.example")].concat();
     for number in [1, 3600, 600, 86_400, seconds] {
@@ -48,7 +48,7 @@ pub(crate) fn authority(seconds: u32) -> Vec<u8> {
     record(&name("example"), SOA, 3600, &data)
 }
 
-/// Where the question of a query ends.
+/// The end of a query's question.
 pub(crate) fn question_end(query: &[u8]) -> usize {
     let mut at = 12;
     while query[at] != 0 {
@@ -57,7 +57,7 @@ pub(crate) fn question_end(query: &[u8]) -> usize {
     at + 5
 }
 
-/// The name that is asked for, in lower case, and the type.
+/// The name in the question, in lower case, and the type.
 pub(crate) fn asked(query: &[u8]) -> (String, u16) {
     let (mut at, mut labels) = (12, Vec::new());
     while query[at] != 0 {
@@ -68,7 +68,7 @@ pub(crate) fn asked(query: &[u8]) -> (String, u16) {
     (labels.join("."), u16::from_be_bytes([query[at + 1], query[at + 2]]))
 }
 
-/// An answer with this response code, these answers and authorities.
+/// An answer with this response code, these answer records and authority records.
 pub(crate) fn reply(
     query: &[u8],
     code: u8,
@@ -89,7 +89,7 @@ pub(crate) fn found(query: &[u8], answers: &[Vec<u8>]) -> Vec<u8> {
     reply(query, 0, answers, &[])
 }
 
-/// The answer that says to ask over TCP.
+/// A truncated answer, which makes the client ask over TCP.
 pub(crate) fn truncated(query: &[u8]) -> Vec<u8> {
     let mut bytes = found(query, &[]);
     bytes[2] |= 0x02;
