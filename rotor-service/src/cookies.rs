@@ -208,14 +208,14 @@ mod tests {
             (&[][..], &[][..]),
             (&[&b""[..]], &[]),
             (&[b"a=1; b=2"], &[("a", "1"), ("b", "2")]),
-            // HTTP/2 may send one in each field (RFC 9113 §8.2.3).
+            // HTTP/2 may send each cookie in a field of its own (RFC 9113 §8.2.3).
             (&[b"a=1", b"b=2;c=3"], &[("a", "1"), ("b", "2"), ("c", "3")]),
             (&[b"a; =1; b=2;;"], &[("b", "2")]),
             (&[b"a=b=c; d="], &[("a", "b=c"), ("d", "")]),
             (&[b"a=%3B%C3%A4; b=%ff; c=%"], &[("a", ";\u{e4}"), ("b", "%ff"), ("c", "%")]),
             (&[b" \ta\t = \t1 ;b=2"], &[("a", "1"), ("b", "2")]),
             (&[b"%5F_Host-a=1"], &[("%5F_Host-a", "1")]),
-            // Browsers keep no promise of a prefix with anything in front of it.
+            // Browsers do not enforce a prefix that has anything in front of it.
             (
                 &["\u{2000}__Host-a=1; \u{a0}__Host-a=2; __Host-a\u{3000}=3; \u{85}a=4".as_bytes()],
                 &[
@@ -259,7 +259,7 @@ mod tests {
             let (pair, _) = field.split_once("; ").expect("attributes");
             assert_eq!(read(&[pair.as_bytes()]), [(name, "=".to_owned())]);
         }
-        // What is no token cannot be sent as it is, and adds nothing.
+        // A name that is not a token is not sent unchanged, and adds no attribute.
         for name in ["a; Secure", "a=b", "a\r\nb", "\u{e4}", ""] {
             let field = SetCookie::new(name, "v").value();
             assert!(field.ends_with("=v; HttpOnly; SameSite=Lax; Path=/"), "{field:?}");

@@ -221,7 +221,7 @@ mod tests {
 
     type Sent<'a> = &'a [(&'a str, &'a str)];
 
-    /// What is answered, as text.
+    /// The result of a check, as text.
     fn checked(cors: &Cors, method: Method<'_>, sent: Sent<'_>) -> (bool, String) {
         let field = |name: &str| {
             let of = |(own, _): &&(&str, &str)| own.eq_ignore_ascii_case(name);
@@ -247,7 +247,7 @@ mod tests {
             (Method::Get, &[APP][..], (false, plain)),
             (Method::Get, &[APP, ASKS][..], (false, plain)),
             (Method::Options, &[APP, ASKS][..], (true, asked)),
-            // No preflight: for the handler.
+            // Not a preflight: the handler answers.
             (Method::Options, &[APP][..], (false, plain)),
             (Method::Options, &[ASKS][..], (false, plain)),
         ] {

@@ -6,7 +6,7 @@ use rotor_http::server::{Connection, HttpSeed, ServerConfig};
 use rotor_service::{Cors, CorsLayer, Rejection};
 use rotor_stream::testing::Driver;
 
-/// Refuses what is no GET: a preflight that comes here is seen.
+/// Refuses everything except GET, so a preflight that reaches it is noticed.
 async fn answer(request: Request) -> Result<&'static str, Status> {
     match request.method().as_str() {
         "GET" => Ok("Hello!"),

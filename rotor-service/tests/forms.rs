@@ -1,4 +1,4 @@
-//! A form on a real socket, whose peer goes away inside it.
+//! A form on a real socket, whose peer disconnects in the middle of it.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -14,10 +14,10 @@ use rotor_service::{Multipart, MultipartConfig, Piece, Rejection};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What became of forms, in the order of their ends.
+/// The outcomes of forms, in the order in which they ended.
 type Ends = Vec<String>;
 
-/// Collects what a form says, as it comes.
+/// Records the pieces of a form as they arrive.
 struct Form {
     reader: Multipart,
     said: String,
@@ -91,13 +91,13 @@ impl Server for Form {
     }
 
     fn bad_request(self, _: BodyError, scope: &mut Scope<'_, Ends>) {
-        // Whatever the form says: the body has not come.
+        // The form may be complete, but the body is not.
         let is_whole = self.reader.finish().is_ok();
         scope.push(format!("lost, {}: {}", if is_whole { "whole" } else { "cut" }, self.said));
     }
 }
 
-/// Sends that, ends its side, and returns what comes back.
+/// Sends a text, ends its side, and returns the answer.
 #[expect(clippy::disallowed_methods, reason = "a peer is none of the loop's")]
 fn say(address: SocketAddr, text: &str) -> String {
     let mut peer = TcpStream::connect(address).expect("it listens");
@@ -105,14 +105,14 @@ fn say(address: SocketAddr, text: &str) -> String {
     peer.write_all(text.as_bytes()).expect("it reads");
     peer.shutdown(Shutdown::Write).expect("it is there");
     let mut answer = String::new();
-    // It may reset what it has not read.
+    // The server may reset the connection if it has not read everything.
     let _reset = peer.read_to_string(&mut answer);
     answer
 }
 
 const PART: &str = "--x\r\nContent-Disposition: form-data; name=a\r\n\r\nHello";
 
-/// What is sent of a body of so many octets, and what becomes of it.
+/// The bytes that are sent of a body, the length of that body, and the outcome.
 fn cases() -> [(String, usize, &'static str); 7] {
     let whole = format!("{PART}\r\n--x--\r\n");
     let len = whole.len();
@@ -147,7 +147,7 @@ fn a_form_cut_short_by_its_peer_is_reported_as_lost() {
         let mut answers = Vec::new();
         for (sent, len, _) in cases() {
             answers.push(say(address, &format!("{head}Content-Length: {len}\r\n\r\n{sent}")));
-            // In chunks, the last of which is missing where some of it is.
+            // In chunks; the last one is missing if the body is incomplete.
             let rest = if sent.len() == len { "0\r\n\r\n" } else { "" };
             let chunk =
                 if sent.is_empty() { sent } else { format!("{:x}\r\n{sent}\r\n", sent.len()) };

@@ -11,7 +11,7 @@ use rotor_http::{Limits, Method, Status};
 use rotor_service::{Compression, Cors, Encoder, Rejection, Routes, json, json_errors};
 use rotor_stream::testing::Driver;
 
-/// Head, in one line, and body.
+/// The head in one line, and the body.
 fn ask<H: Handler<()>>(handler: H, start: &str, fields: &str, body: &str) -> (String, Vec<u8>) {
     let mut driver: Driver<Connection<AsyncServer<H, ()>>> =
         Driver::new(HttpSeed::new(handler, ServerConfig::new()), ());
@@ -30,7 +30,7 @@ fn page() -> Answer {
     Answer::from("All work and no play. ".repeat(1_000))
 }
 
-/// Octets of the `Content-Length` of a head.
+/// The `Content-Length` of a head.
 fn length(head: &str) -> Option<usize> {
     let (_, rest) = head.split_once("|Content-Length: ")?;
     rest.split('|').next()?.parse().ok()
@@ -67,7 +67,7 @@ fn a_response_is_compressed_for_clients_that_accept_it() {
         assert_eq!((body.starts_with(&[0x1f, 0x8b]), body.len() < 1_000), (is_coded, is_coded));
         assert_eq!(head.contains("Content-Encoding"), is_coded, "{head}");
         assert_eq!(length(&head), Some(body.len()), "{head}");
-        // HEAD says what GET has.
+        // HEAD has the same fields as GET.
         let (same, none) = ask(layered.clone(), "HEAD /", fields, "");
         assert_eq!((same, none.len()), (head, 0));
     }
@@ -98,7 +98,7 @@ fn a_response_that_forbids_compression_is_unchanged() {
     }
 }
 
-/// Answers with these fields, by `Taken::reply`.
+/// Answers with these fields, by `AcceptedCoding::reply`.
 struct Replying;
 
 type Fields = &'static [(&'static str, &'static [u8])];
@@ -205,7 +205,7 @@ fn an_invalid_json_body_gets_its_status_and_a_json_error() {
         ("Content-Type: application/vnd.api+json\r\n", "7", "200"),
         ("Content-Type: application/json\r\n", "7 x", "400"),
         ("Content-Type: application/json\r\n", "", "400"),
-        // A number is wanted, so what is in it is not looked at.
+        // A number is expected, so the content of the value is not examined.
         ("Content-Type: application/json\r\n", deep.as_str(), "422"),
         ("Content-Type: application/json\r\n", "\"x\"", "422"),
         ("Content-Type: application/json\r\n", "12345678901", "413"),
@@ -239,14 +239,14 @@ fn an_invalid_json_body_gets_its_status_and_a_json_error() {
     }
 }
 
-/// What never comes to an end of its own.
+/// Panics or never ends.
 async fn fails(request: Request) -> Answer {
     assert!(request.path() != "/panics", "asked to");
     std::future::pending().await
 }
 
-/// What is answered to a request with a body of this length, of which a hundred octets are taken;
-/// in one line.
+/// The answer, in one line, to a request with a body of this length. At most 100 bytes are
+/// accepted.
 fn asked<H: Handler<()>>(handler: H, start: &str, length: usize) -> String {
     let limits = Limits::new().buffered_body_bytes_max(100);
     let seed = HttpSeed::new(handler, ServerConfig::new().limits(limits));
@@ -263,7 +263,7 @@ fn connection_errors_after_the_head_have_the_cors_fields() {
         ("POST /", 101, "413", true),
         ("POST /", 100, "503", true),
         ("GET /panics", 0, "500", true),
-        // No handler has seen it.
+        // No handler has seen the request.
         ("GET /\u{1}", 0, "400", false),
     ] {
         for said in [
@@ -277,7 +277,7 @@ fn connection_errors_after_the_head_have_the_cors_fields() {
             assert_eq!(times, usize::from(may_read), "{said}");
         }
     }
-    // What layers and handlers answer has it once as well.
+    // Answers of layers and handlers have the field once as well.
     let layered = Compression::new().layer(json_errors(Cors::any().layer(service)));
     for (start, status) in [("OPTIONS /notes", "204"), ("GET /none", "404"), ("POST /notes", "415")]
     {
@@ -285,7 +285,7 @@ fn connection_errors_after_the_head_have_the_cors_fields() {
         assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{said}");
         assert_eq!(said.matches("Access-Control-Allow-Origin").count(), 1, "{said}");
     }
-    // A name that is none is the program's mistake.
+    // An invalid field name is a bug of the program.
     let said = asked(Cors::any().exposed_fields(&["a\r\nb"]).layer(service), "GET /none", 0);
     assert!(said.starts_with("HTTP/1.1 500 "), "{said}");
 }
@@ -303,7 +303,7 @@ fn the_outer_of_two_cors_layers_answers_a_preflight() {
 #[test]
 fn work_without_a_thread_is_refused_with_503() {
     let own = rotor_service::PerThread::new(|| Ok::<_, std::convert::Infallible>(7));
-    // A loop in memory has no threads for work.
+    // An in-memory loop has no threads for work.
     let handler = move |_: Request| {
         let own = own.clone();
         async move {
@@ -345,7 +345,7 @@ fn connection_errors_have_the_form_of_the_handlers_errors() {
     both("GET /\u{1}", 0, "400", "Bad Request");
 }
 
-/// Lines, as many as there are, each once there is room for it.
+/// Sends lines, each as soon as there is room for it.
 struct Lines {
     encoder: Option<Encoder>,
     left: u32,

@@ -11,10 +11,10 @@ use rotor_service::{
 use rotor_stream::testing::Driver;
 use serde::{Deserialize, Serialize};
 
-/// How long work of others is waited for.
+/// How long work on other threads may take.
 const WORK_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// What functions have been called with.
+/// What functions were called with.
 type Calls = Vec<String>;
 
 #[derive(Serialize, Deserialize)]
@@ -24,7 +24,7 @@ struct Note {
     tags: Option<serde_json::Value>,
 }
 
-/// An argument of a test's own.
+/// A custom argument, defined by the test.
 struct User(String);
 
 impl FromHead for User {
@@ -102,7 +102,7 @@ fn words(text: String, response: &mut Response<'_>, _: &mut Scope<'_, Calls>) ->
     say(&text, response)
 }
 
-/// As many octets as the path says, a second later.
+/// Answers a second later, with the number of body bytes that the path says.
 fn later(
     Path(count): Path<usize>,
     body: &[u8],
@@ -116,7 +116,7 @@ fn later(
     Ok(Next::after(calls.now() + Duration::from_secs(1), move |response, _| say(&text, response)))
 }
 
-/// Summed by another thread.
+/// Answers with a sum that another thread computes.
 fn sum(body: Vec<u8>, _: &mut Response<'_>, scope: &mut Scope<'_, Calls>) -> Next<RouteFn<Calls>> {
     let work = move || serde_json::from_slice::<Vec<u32>>(&body);
     let answer = or_reject(|numbers: Result<Vec<u32>, _>, response, _| {
@@ -163,7 +163,7 @@ fn request(start: &str, fields: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// The status and the body of what has come.
+/// The status and the body of the received answer.
 fn answer(service: &mut Service) -> (u16, String) {
     let received = String::from_utf8_lossy(&service.take_received()).into_owned();
     let Some((head, body)) = received.split_once("\r\n\r\n") else { return (0, received) };
@@ -226,7 +226,7 @@ fn an_invalid_request_gets_a_json_error_without_a_call() {
         ("POST /notes", "", br#"{"text":"a"}"#, 415),
         ("POST /notes", "Content-Type: text/plain\r\n", br#"{"text":"a"}"#, 415),
         ("POST /notes", &coded, br#"{"text":"a"}"#, 415),
-        // The head first, in the order of the arguments.
+        // The head is checked first, in the order of the arguments.
         ("PATCH /notes/256/a", "", b"", 404),
         ("PATCH /notes/7/%ff", "", b"", 400),
         ("PATCH /notes/7/a?page=x", &user, br#"{"text":"t"}"#, 400),
@@ -270,7 +270,7 @@ fn json_is_sent_with_any_status_and_extra_fields() {
     let created = |response: &mut Response<'_>, _: &mut Scope<'_, Calls>| {
         json::reply_with(response, Status::CREATED, &[("Location", b"/notes/7")], &[7])
     };
-    // No key of JSON.
+    // A key that JSON does not allow.
     let unsaid = |response: &mut Response<'_>, _: &mut Scope<'_, Calls>| {
         let value = std::collections::BTreeMap::from([((), 1)]);
         json::reply_with(response, Status::CREATED, &[("Location", b"/notes/7")], &value)
@@ -354,7 +354,8 @@ fn a_response_may_come_later() {
     assert_eq!(answer(&mut service), (200, "ab".to_owned()));
     service.send(&request("POST /later/4", "", b"abc"));
     assert_eq!(answer(&mut service), (400, r#"{"error":"too few"}"#.to_owned()));
-    // A loop in memory has no threads for work; whoever says so, it is in JSON.
+    // An in-memory loop has no threads for work. The refusal is in JSON, no matter where it comes
+    // from.
     let refused = ask("POST /sum", "", b"[1]");
     assert_eq!(refused, (503, r#"{"error":"Service Unavailable"}"#.to_owned()));
 }
@@ -476,7 +477,7 @@ fn cookies_and_forms_can_be_arguments() {
     }
 }
 
-/// A client that asks first is not told to send a form that nobody reads.
+/// A client that sends `Expect: 100-continue` is not told to send a form that nobody reads.
 #[cfg(feature = "multipart")]
 #[test]
 fn a_request_that_is_not_a_form_is_refused_before_its_body() {

@@ -24,7 +24,7 @@ fn show(
     Err(Rejection::not_found())
 }
 
-/// With its body, after two pauses.
+/// Answers with the body of the request, after two pauses.
 fn later(body: &[u8], _: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Next<RouteFn<()>> {
     let (body, second) = (body.to_vec(), Duration::from_secs(1));
     Next::after(scope.now() + second, move |_, scope: &mut Scope<'_, ()>| {
@@ -34,7 +34,7 @@ fn later(body: &[u8], _: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Next<R
     })
 }
 
-/// Holds a long body off, or is late, or panics.
+/// Refuses a long body, fails after a second, or panics.
 fn fails(body: &[u8], _: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Next<RouteFn<()>> {
     assert_ne!(body, b"panic", "told to");
     let second = Duration::from_secs(1);
@@ -62,13 +62,13 @@ fn seed(cors: Option<Cors>) -> RouteSeed<()> {
     router.expect("routes").seed()
 }
 
-/// What is answered to this request of a page, without the date and `Content-` fields.
+/// The answer to this request from a page, without the date and `Content-` fields.
 fn ask(seed: RouteSeed<()>, start: &str, fields: &str, body: &str) -> String {
     let mut driver =
         Driver::<Connection<RouteFn<()>>>::new(HttpSeed::new(seed, ServerConfig::new()), ());
     let length = body.len();
     let head = format!("{start} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n{fields}\r\n");
-    // The head alone first: the function waits for its body.
+    // The head is sent first: the function waits for its body.
     driver.send(head.as_bytes());
     driver.send(body.as_bytes());
     driver.advance(Duration::from_secs(2));
@@ -109,14 +109,14 @@ fn every_response_of_a_router_has_the_cors_fields() {
         ("PUT /later", PAGE, "body", "200 OK", "|body"),
         ("OPTIONS /", PAGE, "", "204 No Content", "|Allow: GET, HEAD, OPTIONS, POST||"),
         ("OPTIONS /own", PAGE, "", "200 OK", "|asked"),
-        // What is refused: by the table, an argument, the body, the function.
+        // Refusals by the routing table, an argument, the body, the function.
         ("GET /there/is/none", PAGE, "", "404 Not Found", "}"),
         ("DELETE /", PAGE, "", "405 Method Not Allowed", "}"),
         ("GET /x", PAGE, "", "404 Not Found", "}"),
         ("POST /", PAGE, "\"a\"", "415 Unsupported Media Type", "}"),
         ("POST /", JSON, "\"a", "400 Bad Request", "}"),
         ("GET /7", PAGE, "", "404 Not Found", "}"),
-        // What the connection says in the place of a function.
+        // Answers of the connection in place of a function.
         ("PUT /fails", PAGE, "0123456789", "413 Content Too Large", "}"),
         ("PUT /fails", PAGE, "late", "503 Service Unavailable", "}"),
         ("PUT /fails", PAGE, "panic", "500 Internal Server Error", "}"),

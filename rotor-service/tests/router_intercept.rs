@@ -1,4 +1,4 @@
-//! Functions that look at requests before those of a router's routes.
+//! Functions that see requests before the functions of a router's routes.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use rotor_http::server::{Connection, Head, HttpSeed, Reply, Response, Scope, Ser
 use rotor_service::{Cors, Path, Rejection, RouteError, RouteFn, Router};
 use rotor_stream::testing::Driver;
 
-/// What was logged, by any of the tests.
+/// The log lines of all tests.
 static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 struct Lines;
@@ -24,7 +24,7 @@ impl Log for Lines {
     fn flush(&self) {}
 }
 
-/// What was called.
+/// The functions that were called.
 type Seen = Vec<String>;
 type Routes = Result<Router<Seen>, RouteError>;
 type Sc<'a, 'b> = &'a mut Scope<'b, Seen>;
@@ -45,7 +45,7 @@ fn with_token(head: &Head<'_>, _: &mut Response<'_>, seen: Sc<'_, '_>) -> Result
     })
 }
 
-/// Sends those on who come to an old place.
+/// Redirects requests for an old path.
 fn moved(
     head: &Head<'_>,
     response: &mut Response<'_>,
@@ -77,7 +77,7 @@ fn no_page(_: &Head<'_>, response: &mut Response<'_>, seen: Sc<'_, '_>) -> Reply
     response.reply(Status::NOT_FOUND, "text/plain", b"no page")
 }
 
-/// What is answered (status, `X-Seen`, body), and what was called.
+/// The answer (status, `X-Seen`, body), and the functions that were called.
 fn ask(router: &Router<Seen>, start: &str, fields: &str, body: &str) -> (String, String) {
     let seed = HttpSeed::new(router.seed(), ServerConfig::new());
     let mut driver = Driver::<Connection<RouteFn<Seen>>>::new(seed, Seen::new());
@@ -132,7 +132,7 @@ fn a_refused_request_gets_a_reason_and_its_body_is_not_requested() {
     let refused = "401  {\"error\":\"a token is needed\"}";
     check(&router, "PUT /7", "", refused, "token");
     check(&router, "PUT /7", "Token: x\r\n", "200  put", "token, put 7 5");
-    // The client waits for leave to send: it gets the answer, and no leave.
+    // A client that waits for permission to send gets the answer, and no permission.
     let seed = HttpSeed::new(router.seed(), ServerConfig::new());
     let mut driver = Driver::<Connection<RouteFn<Seen>>>::new(seed, Seen::new());
     driver.send(b"PUT /7 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
@@ -147,7 +147,7 @@ fn interceptors_of_a_nested_router_run_for_its_functions_only() {
     let users = || -> Routes {
         let users = Router::new().intercept(with_token).intercept(seen("users"));
         let users = users.get("/", page)?.fallback(no_page).nest("/inner", inner()?);
-        // Behind the call of `nest`, and before what was nested all the same.
+        // Added after `nest`, but it still runs before the nested router.
         users.map(|users| users.intercept(seen("late")))
     };
     let router = || -> Routes {
@@ -156,10 +156,10 @@ fn interceptors_of_a_nested_router_run_for_its_functions_only() {
     };
     let router = router().expect("routes");
     let token = "Token: x\r\n";
-    // A path that the prefix covers, too, but a route of another router has.
+    // A path that the prefix covers as well, but that is a route of another router.
     check(&router, "GET /login", "", "200 all page", "all /login, page");
     let refused = "401 all {\"error\":\"a token is needed\"}";
-    // In whatever form the path is: it is that of the route.
+    // In any encoding of the path: the path of the route counts.
     for path in ["/eve", "/%65ve", "/eve/inner/page", "/eve/%69nner/page", "/eve/none"] {
         check(&router, &format!("GET {path}"), "", refused, &format!("all {path}, token"));
     }
@@ -178,7 +178,7 @@ fn interceptors_of_a_nested_router_run_for_its_functions_only() {
         "all /eve/inner/page, token, users /eve/inner/page, late /eve/inner/page, \
          inner /eve/inner/page, page",
     );
-    // The fallback is a function of the users' router, below the inner prefix, too.
+    // The fallback is a function of the users' router, also below the inner prefix.
     for path in ["/eve/none", "/eve/inner/none"] {
         check(
             &router,
@@ -188,7 +188,7 @@ fn interceptors_of_a_nested_router_run_for_its_functions_only() {
             &format!("all {path}, token, users {path}, late {path}, no page"),
         );
     }
-    // No function of it is called.
+    // None of the users' functions is called.
     let not_allowed = "405 all {\"error\":\"method not allowed\"}";
     check(&router, "PUT /eve", token, not_allowed, "all /eve");
 }

@@ -1,6 +1,6 @@
-//! What a function behind a route allocates beside the same as a `Server`.
+//! The allocations of a function behind a route, compared with the same as a `Server`.
 //!
-//! A process of its own, with one test, whose allocator counts.
+//! The test has a process of its own, with a counting allocator.
 
 use std::alloc::System;
 
@@ -20,7 +20,7 @@ fn answer(body: &[u8], response: &mut Response<'_>) -> Reply {
     response.reply(Status::OK, "text/plain", body)
 }
 
-/// The yardstick.
+/// The baseline.
 struct Echo;
 
 impl Server for Echo {
@@ -60,7 +60,7 @@ fn beside(
     answer(body, response)
 }
 
-/// Allocations for one request to this path, once others have been answered.
+/// The allocations for one request to this path, after the first ones.
 fn count<S: Server<Context = ()> + 'static>(seed: S::Seed, path: &str) -> usize {
     let mut driver = Driver::<Connection<S>>::new(HttpSeed::new(seed, ServerConfig::new()), ());
     let request = format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody");

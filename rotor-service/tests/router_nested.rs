@@ -1,4 +1,4 @@
-//! Routers below a prefix, and what answers where no route has the path.
+//! Routers below a prefix, and the answers for paths without a route.
 
 use rotor_http::server::{Connection, Head, HttpSeed, Reply, Response, Scope, ServerConfig};
 use rotor_http::{Method, Status};
@@ -68,7 +68,7 @@ fn notes() -> Routes {
         .put("/notes/{id}", put)
 }
 
-/// Status, fields that tell something, and body.
+/// The status, the relevant fields, and the body.
 fn ask(router: &Router<()>, start: &str, fields: &str, body: &str) -> String {
     let seed = HttpSeed::new(router.seed(), ServerConfig::new());
     let mut driver = Driver::<Connection<RouteFn<()>>>::new(seed, ());
@@ -211,7 +211,7 @@ fn a_fallback_answers_only_paths_without_a_route() {
         ("HEAD /none", "404 Not Found||"),
         ("OPTIONS /none", "404 Not Found||outer OPTIONS /none"),
         ("GET /", "200 OK||home /"),
-        // The path is there, and so is an answer.
+        // The path has a route, so its answer counts.
         ("GET /notes/x", NOTHING),
         ("OPTIONS *", "204 No Content|Allow: GET, HEAD, OPTIONS, PUT||"),
         ("OPTIONS /", "204 No Content|Allow: GET, HEAD, OPTIONS||"),
@@ -223,7 +223,7 @@ fn a_fallback_answers_only_paths_without_a_route() {
     ] {
         assert_eq!(ask(&router, start, "", ""), expected, "{start}");
     }
-    // A route of one's own for the whole server, and the last fallback counts.
+    // A custom route for the whole server applies, and the last fallback.
     let router = router.on(Method::Options, "*", home).expect("a route").fallback(gone("last"));
     assert_eq!(ask(&router, "OPTIONS *", "", ""), "200 OK||home *");
     assert_eq!(ask(&router, "GET /none", "", ""), "404 Not Found||last GET /none");
@@ -268,13 +268,13 @@ fn a_nested_router_keeps_or_inherits_its_fallback_and_cors() {
     ] {
         assert_eq!(ask(&router, start, page, ""), expected, "{start}");
     }
-    // A preflight, for whatever is below the prefix, and nothing else.
+    // A preflight is answered for every path below the prefix, and for no other.
     let preflight = format!("{page}Access-Control-Request-Method: PUT\r\n");
     let answered = ask(&router, "OPTIONS /api/none", &preflight, "");
     assert!(answered.starts_with("204 No Content|Access-Control-Allow-Origin: *|"), "{answered}");
     let answered = ask(&router, "OPTIONS /plain/notes/7", &preflight, "");
     assert_eq!(answered, "204 No Content|Allow: GET, HEAD, OPTIONS, PUT||");
-    // CORS of the outer router is for those that have none, whenever it is said.
+    // The outer router's CORS applies to nested routers without their own, whenever it is set.
     let named = Cors::of(["https://app.example"]).expect("an origin");
     let router = router.cors(named);
     let answered = ask(&router, "GET /plain/notes/7", page, "");

@@ -68,7 +68,7 @@ mod tests {
             (&["*;q=0, gzip"], Some(Coding::Gzip)),
             (&["zstd;q=0, *"], Some(Coding::Gzip)),
             (&["gzip;q=0, zstd;q=0, *"], None),
-            // What is sent as it is may be liked better.
+            // The client may prefer an uncompressed body.
             (&["identity, gzip;q=0.5"], None),
             (&["identity;q=0.5, gzip"], Some(Coding::Gzip)),
             (&["identity;q=0.5, gzip;q=0.5"], Some(Coding::Gzip)),

@@ -1,4 +1,4 @@
-//! What is compressed, for whom, and that it comes back; how much memory that takes.
+//! What is compressed and for which clients, that decompression restores it, and the memory for it.
 
 use std::io::Read;
 
@@ -29,7 +29,7 @@ fn decoded(coding: Coding, coded: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Octets of which nothing can be left out, the same ones each time.
+/// Incompressible bytes, the same in each call.
 fn noise(count: usize) -> Vec<u8> {
     let mut state = 1_u64;
     let step = |_| {
@@ -53,7 +53,7 @@ fn compression_depends_on_status_type_and_length() {
         (ok, text, Some(1_025), yes),
         (Status::NOT_FOUND, text, Some(5_000), yes),
         (Status::NO_CONTENT, text, None, no),
-        // What it stands for is another one for other clients.
+        // The response that it stands for is different for other clients.
         (Status::NOT_MODIFIED, text, None, (None, true)),
         (Status::NOT_MODIFIED, "image/png", None, no),
         (Status::PARTIAL_CONTENT, text, Some(5_000), no),
@@ -94,7 +94,7 @@ fn the_fields_name_the_coding_and_vary() {
             &[("Accept-Encoding", b"br"), ("ACCEPT-ENCODING", b"gzip")],
             "Content-Encoding: gzip;Vary: Accept-Encoding;",
         ),
-        // What is asked for in parts is never coded.
+        // The answer to a range request is never compressed.
         (&[("Accept-Encoding", b"gzip"), ("Range", b"bytes=0-")], ""),
         (&[("range", b"bytes=0-"), ("Accept-Encoding", b"gzip")], ""),
     ] {
@@ -119,7 +119,7 @@ fn encoded_bytes_decode_to_the_input_however_it_is_split() {
             for piece in [1_usize, 7, 4_096, usize::MAX] {
                 let mut encoder = Encoder::new(coding).expect("it is here");
                 let mut coded = Vec::new();
-                // Octet by octet through the first hundreds is enough.
+                // Byte by byte through the first hundreds is enough.
                 let body = if piece < 100 { &body[..body.len().min(600)] } else { &body };
                 for (at, piece) in body.chunks(piece.min(body.len().max(1))).enumerate() {
                     coded.extend(encoder.write(piece).expect("there is memory"));

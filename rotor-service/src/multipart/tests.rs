@@ -1,4 +1,4 @@
-//! Forms by table, cut at every point; every limit.
+//! Tables of forms, split at every point, and every limit.
 
 use super::*;
 
@@ -50,7 +50,7 @@ fn part(head: &str, data: &str) -> String {
 
 const NAMED: &str = "Content-Disposition: form-data; name=a";
 
-/// What a form reads as.
+/// Valid forms, and the parts in them.
 const GOOD: &[(&[u8], &str)] = &[
     (b"--x-y--", ""),
     (b"--x-y--\r\nand more\r\n--x-y\r\n", ""),
@@ -84,7 +84,7 @@ fn a_form_is_read_the_same_however_it_is_split() {
                 assert_eq!(summary, *expected, "cut at {at} and {to} behind");
             }
         }
-        // Cut short it is none: there is no end before its last octet.
+        // A truncated form is refused: there is no end before its last byte.
         let end = body.windows(7).rposition(|part| part == b"--x-y--").expect("it ends") + 7;
         for at in 0..end {
             assert_eq!(summary(&[&body[..at]], &config()), "400", "ends at {at}");
@@ -115,7 +115,7 @@ fn malformed_forms_are_refused() {
         "Content-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: base64",
         "Content-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: quoted-printable",
         "Content-Disposition: form-data; name=a\nContent-Type: text/plain",
-        // Lines that end with LF alone: others might see the end of the head there, or none.
+        // Lines that end with LF only: another parser might see the end of the head there, or not.
         "\nContent-Disposition: form-data; name=a",
         "Content-Disposition: form-data; name=a\r\n\n\r\nContent-Type: text/plain",
     ] {
@@ -131,7 +131,7 @@ fn malformed_forms_are_refused() {
         b"--x-y\rx",
         b"--x-z--\r\n",
         b"--x-y\r\nContent-Disposition: form-data; name=\"\xff\"\r\n\r\nb\r\n--x-y--\r\n",
-        // The boundary is the beginning of another line.
+        // The boundary is only the beginning of another line.
         b"--x-y\r\nContent-Disposition: form-data; name=a\r\n\r\nb\r\n--x-yz\r\n--x-y--\r\n",
     ] {
         assert_eq!(of(body), "400", "{}", body.escape_ascii());
@@ -178,11 +178,11 @@ fn each_limit_is_exact() {
         let config = config().part_bytes_max(max);
         let bytes: Vec<&[u8]> = one.as_bytes().chunks(1).collect();
         assert_eq!(summary(&bytes, &config), status, "part_bytes_max {max}");
-        // Of each part by itself.
+        // The limit applies to each part separately.
         let two = format!("--x-y\r\n{NAMED}\r\n\r\n12345\r\n{one}");
         let status = if max < 5 { "413".to_owned() } else { status.repeat(2) };
         assert_eq!(summary(&[two.as_bytes()], &config), status, "part_bytes_max {max}, twice");
-        // What looks like a boundary counts as well.
+        // Bytes that look like a boundary count as well.
         let mark = part(NAMED, "\r\n--x");
         let is_read = summary(&[mark.as_bytes()], &config) != "413";
         assert_eq!(is_read, max >= 5, "part_bytes_max {max}");
@@ -205,7 +205,7 @@ fn each_limit_is_exact() {
         let body = piece.repeat(count) + "--x-y--";
         assert_eq!(of(body.as_bytes()) != "413", is_read, "{count} parts");
     }
-    // The line's end counts among what is in front of the boundary where it is none.
+    // A line end counts towards the preamble, except the one in front of the boundary.
     for (length, is_read) in [(1_023, true), (1_024, true), (1_025, false)] {
         let body = "p".repeat(length) + "\r\n--x-y--";
         assert_eq!(of(body.as_bytes()) != "413", is_read, "a preamble of {length}");
@@ -215,7 +215,7 @@ fn each_limit_is_exact() {
 #[test]
 fn the_number_of_parameters_is_limited() {
     for (count, is_read) in [(15, true), (16, true), (17, false)] {
-        // Beside those that each has.
+        // In addition to the one that each of them has.
         let more: String = (1..count).map(|number| format!(";p{number}=x")).collect();
         let content_type = format!("multipart/form-data; boundary=a{more}");
         let made = Multipart::new(Some(content_type.as_bytes()), &config());

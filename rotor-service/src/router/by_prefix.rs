@@ -161,7 +161,7 @@ mod tests {
             let error = Prefix::parse(text).expect_err(text).to_string();
             assert!(error.contains(&format!("{text:?}")), "{error}");
         }
-        // Without a route, nobody else would notice.
+        // Without a route, only the prefix itself can report these errors.
         for text in ["/caf\u{e9}", "/a b", "/<user>", "/a?b", "/{a}/x/{a}"] {
             let error = Prefix::parse(text).expect_err(text).to_string();
             assert!(error.contains(&format!("{text:?}")), "{error}");
@@ -202,7 +202,7 @@ mod tests {
             ("/eve/a/b", "user a b"),
             ("/eve/a/b/c", "user a b"),
             ("/eve/a", "user"),
-            // As a route would be found: the name first.
+            // As with routes, a literal segment has priority over a parameter.
             ("/api/a/b", "api id"),
         ] {
             assert_eq!(values.get(path), Some(&expected), "{path}");

@@ -4,12 +4,12 @@
 use rotor_http::Status;
 use rotor_service::{Multipart, MultipartConfig, PartHead, Piece, Rejection};
 
-/// A fuzz target: its name, which is that of its corpus, and its body.
+/// A fuzz target: the name of its corpus, and its body.
 pub(super) type Target = (&'static str, fn(&[u8]));
 
 pub(super) const TARGETS: [Target; 1] = [("multipart", multipart)];
 
-/// What [`naive`] has to be told of a config.
+/// The limits that [`naive`] has to know.
 struct Limits {
     parts: usize,
     part_bytes: usize,
@@ -18,8 +18,8 @@ struct Limits {
 
 const PREAMBLE_BYTES_MAX: usize = 1 << 10;
 
-/// A form on any bytes: whole, and in pieces of any length, it comes to the same parts, or to the
-/// same refusal, which stays; and to those that a naive reader finds, which has all of it at once.
+/// A form of any bytes. Read whole or in pieces of any length, it gives the same parts, or the same
+/// refusal, which stays. A naive reader, which has the whole form, finds the same parts.
 fn multipart(data: &[u8]) {
     let Some((&mode, data)) = data.split_first() else { return };
     let limits = match mode & 3 {
@@ -41,7 +41,7 @@ fn multipart(data: &[u8]) {
             let status = refused.status();
             assert!(matches!(status, Status::BAD_REQUEST | Status::CONTENT_TOO_LARGE), "{refused}");
         }
-        // It does not look at what heads say.
+        // The naive reader does not check heads.
         (Ok(_), Err(_)) => {}
         (Err(status), Ok(_)) => panic!("{status} was not noticed"),
     }
@@ -90,11 +90,11 @@ fn read(data: &[u8], piece: usize, boundary: &str, limits: &Limits) -> Result<Pa
     })
 }
 
-/// The data of each part, or why there is none, of what has no wrong heads.
+/// The data of each part, or the status of the refusal. Heads are not checked.
 fn naive<'a>(body: &'a [u8], boundary: &str, limits: &Limits) -> Result<Vec<&'a [u8]>, Status> {
     let delimiter = format!("\r\n--{boundary}");
     let mut parts = Vec::new();
-    // The line's end in front of the first delimiter is not there, nor that of one behind a head.
+    // A delimiter has no line end of its own if it comes first, or directly after a head.
     let (_, mut rest) = upto(body, delimiter.as_bytes(), PREAMBLE_BYTES_MAX)?;
     loop {
         if rest.starts_with(b"--") {
@@ -116,7 +116,7 @@ fn naive<'a>(body: &'a [u8], boundary: &str, limits: &Limits) -> Result<Vec<&'a 
     }
 }
 
-/// What is in front of the first delimiter, and what is behind it.
+/// The text in front of the first delimiter, and the text behind it.
 fn upto<'a>(text: &'a [u8], delimiter: &[u8], max: usize) -> Result<(&'a [u8], &'a [u8]), Status> {
     if let Some(rest) = text.strip_prefix(&delimiter[2..]) {
         return Ok((b"", rest));
