@@ -1,4 +1,4 @@
-//! What a machine that polls a future may rely on, and what the future may.
+//! What a machine that polls a future may rely on, and what the future may rely on.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -14,14 +14,14 @@ const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// What the machine has to say.
+/// What the machine has recorded.
 #[derive(Default)]
 struct World {
     polls: u32,
     value: Option<u32>,
 }
 
-/// Drives a future that gives a number, and lives on.
+/// Drives a future that returns a number, and continues after its end.
 struct DrivingMachine(Driven<u32>);
 
 impl DrivingMachine {
@@ -48,7 +48,7 @@ impl Machine for DrivingMachine {
     }
 }
 
-/// Tells that it was dropped.
+/// Counts its drops.
 struct DropCounter(Rc<Cell<u32>>);
 
 impl Drop for DropCounter {
@@ -57,7 +57,7 @@ impl Drop for DropCounter {
     }
 }
 
-/// A loop with a machine that drives this.
+/// A loop with a machine that drives this future.
 fn loop_driving(
     future: impl Future<Output = u32> + 'static,
 ) -> (TestLoop<DrivingMachine>, rotor_core::Notifier) {
@@ -72,7 +72,7 @@ fn loop_driving(
     (test, notifier.expect("the closure ran"))
 }
 
-/// A future that is ready when the cell says so, with its waker.
+/// A future that becomes ready when the cell is set, and stores its waker.
 fn ready_when_set(
     ready: Rc<Cell<bool>>,
     last_waker: Rc<Cell<Option<Waker>>>,
@@ -190,7 +190,7 @@ fn a_self_waking_future_is_polled_once_per_turn() {
 #[test]
 fn the_watchdog_names_the_task_of_a_blocking_poll() {
     let (told, heard) = std::sync::mpsc::channel();
-    // The poll waits for the report of itself.
+    // The poll waits for the report about itself.
     let blocking = Blocking::new().on_stuck(move |stuck| {
         let _ended = told.send(stuck.machine.to_owned());
     });
@@ -376,7 +376,7 @@ fn a_dropped_sleep_no_longer_sets_the_deadline() {
         assert_eq!(poller.deadline(), Some(scope.now() + ms(10)));
         poller.poll(scope, |_| drop(short));
         assert_eq!(poller.deadline(), Some(scope.now() + ms(1000)));
-        // Within a poll of another poller, whose sleeps are others.
+        // In a poll of another poller, which has its own sleeps.
         let mut inner = Poller::new(scope);
         poller.poll(scope, |_| {
             inner.poll(scope, |context| {
@@ -425,7 +425,7 @@ fn awaited_values_arrive_and_are_cancelled_when_the_future_is_dropped() {
     assert!(third.is_cancelled(), "nobody waits any more");
 }
 
-/// Spawns a task, or is one.
+/// Spawns a task, or is that task.
 enum ParentOrChild {
     Parent,
     Child(Task<()>),
@@ -470,7 +470,7 @@ fn a_sleep_of_an_ended_future_leaves_no_deadline() {
     assert_eq!((test.context().value, test.advance_to_deadline()), (Some(7), None));
 }
 
-/// A future that runs a loop of its own, whose future sleeps, sleeps itself before and after that.
+/// The future sleeps, runs a loop of its own whose future sleeps, and sleeps again.
 #[test]
 fn a_nested_loop_does_not_affect_the_time_and_sleeps_of_its_future() {
     let (mut test, _) = loop_driving(async {

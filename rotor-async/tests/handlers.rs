@@ -39,7 +39,7 @@ impl Drop for Alive {
     }
 }
 
-/// Does what its path says.
+/// Does what the path of the request says.
 fn by_path(request: Request) -> BoxedAnswer {
     let alive = Alive::new();
     Box::pin(async move {
@@ -89,7 +89,7 @@ fn request(start: &str, fields: &str, body: &str) -> Vec<u8> {
     format!("{start} HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}").into_bytes()
 }
 
-/// Status and body of an answer of known length, which has come whole.
+/// The status and the body of an answer, which must be complete.
 fn answer(driver: &mut Driver<Connection<AsyncServer<ByPath, ()>>>) -> (String, String) {
     let text = String::from_utf8(driver.take_received()).expect("text");
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
@@ -131,7 +131,7 @@ fn handler_errors_become_responses_and_invalid_fields_give_500() {
     }
 }
 
-/// Answers the status of the query; with a body at `/body`.
+/// Answers with the status in the query, and with a body at `/body`.
 fn by_status(request: Request) -> BoxedAnswer {
     Box::pin(async move {
         let code = request.query().and_then(|code| code.parse().ok()).and_then(Status::new);
@@ -220,7 +220,7 @@ fn a_cancelled_request_drops_its_future() {
     }
 }
 
-/// What a handler with the scope leaves in the context.
+/// What a handler with the scope stores in the context.
 #[derive(Default)]
 struct World {
     ports: Vec<Port<u32>>,

@@ -1,4 +1,4 @@
-//! Work for other threads, asked for within futures, on a loop as programs have it.
+//! Work for other threads that futures request, on a loop as in programs.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use rotor_core::{
 };
 use rotor_stream::testing::TestLoop;
 
-/// Runs a loop until this future ends, and returns what that gives.
+/// Runs a loop until this future ends, and returns its value.
 fn drive<T: 'static>(config: Config, future: impl Future<Output = T> + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     let mut creator = Loop::<Task<()>>::new(&config).expect("a loop");
@@ -56,7 +56,7 @@ impl Wake for FlagWaker {
     }
 }
 
-/// What a set with wakers of its own does: a future is polled where those are woken, and only then.
+/// Like a set of futures with its own wakers: the future is polled only if its own waker was woken.
 fn in_set_with_own_waker<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> impl Future<Output = Result<T, OffloadError>> {
@@ -99,9 +99,9 @@ fn work_of_a_dropped_future_is_not_started() {
     let (end, ends) = mpsc::channel::<()>();
     drive(Config::new().offload_pool(pool), async move {
         let mut noop = Context::from_waker(Waker::noop());
-        // Dropped in the poll in which it was asked for.
+        // Dropped in the poll that requested it.
         assert!(Box::pin(begin()).as_mut().poll(&mut noop).is_pending());
-        // Dropped behind another one, on a pool of one thread.
+        // Dropped while it waits behind other work, in a pool of one thread.
         let mut first = Box::pin(offload(move || {
             begun.send(()).expect("the test waits");
             ends.recv().is_err()
@@ -128,7 +128,7 @@ fn work_of_a_dropped_future_is_not_started() {
 
 #[test]
 fn offload_without_room_in_the_pool_returns_full() {
-    // A loop in memory has no pool.
+    // An in-memory loop has no pool.
     let mut test = TestLoop::<Task<Option<OffloadError>>>::new(None);
     let (sender, receiver) = mpsc::channel();
     test.add(|scope| {
@@ -139,7 +139,7 @@ fn offload_without_room_in_the_pool_returns_full() {
     assert_eq!(receiver.try_recv(), Ok(Err(OffloadError::Full)));
 }
 
-/// Polls work wherever it is woken, at once: what another thread could do at that moment.
+/// Polls the work inside of `wake`, as another thread could do at that moment.
 struct PollOnWake {
     work: Mutex<Pin<Box<Offload<u32>>>>,
     ended: Mutex<Vec<Result<u32, OffloadError>>>,
@@ -166,7 +166,7 @@ fn a_poll_while_the_pool_refuses_the_work_returns_full() {
     assert_eq!(*poll_on_wake.ended.lock().expect("nobody panics"), [Err(OffloadError::Full)]);
 }
 
-/// Polls work together with what panics, and goes on.
+/// Polls work, panics in that poll, and continues.
 struct GuardedPoll {
     poller: Poller,
     work: Pin<Box<Offload<u32>>>,
@@ -241,7 +241,7 @@ fn a_future_that_awaits_a_batch_is_woken_once_for_all_jobs() {
     added.expect("there is room");
     let mut instance = creator.instantiate(());
     for end in ends {
-        // The one before it has ended, and has woken whom it wakes.
+        // The previous job has ended, and its wakeup is done.
         begins.recv().expect("a job begins");
         assert_eq!(instance.turn(Some(Duration::ZERO)).expect("it turns"), None);
         drop(end);

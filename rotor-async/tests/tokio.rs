@@ -12,10 +12,10 @@ use rotor_core::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// So long a test waits before it says that something does not come.
+/// How long a test waits before it fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs a loop until this future ends, and returns what that gives.
+/// Runs a loop until this future ends, and returns its value.
 fn drive<T: 'static>(make: impl FnOnce(&Tokio) -> Boxed<T>) -> T {
     let tokio = Tokio::new().expect("a runtime");
     let future = make(&tokio);
@@ -71,7 +71,7 @@ fn a_tokio_timer_without_compat_ends_only_its_own_machine() {
     assert_eq!(instance.stats().read().panicked, 1);
 }
 
-/// Waits for what tokio finds out, and notes it.
+/// Waits for a result of tokio and records it.
 struct Waiter(Option<Future<u32>>);
 
 type Outcomes = Vec<Result<u32, FutureError>>;
@@ -162,7 +162,7 @@ fn a_tokio_task_can_await_a_value_of_a_machine() {
             let polled = tokio::time::timeout(Duration::ZERO, std::future::pending::<()>());
             let waits = rotor_async::wait(value);
             tokio::join!(async { heard.0.send(waits.await).expect("the test waits") }, async {
-                // Behind the first poll of the other.
+                // After the first poll of the other future.
                 let _late = polled.await;
                 heard.0.send(Ok(0)).expect("the test waits");
             });
@@ -181,7 +181,7 @@ fn a_compat_future_is_dropped_in_the_context_of_its_runtime() {
     impl Drop for Spawns {
         fn drop(&mut self) {
             let sender = self.0.clone();
-            // Panics outside of a runtime.
+            // Panics outside of a tokio runtime.
             tokio::spawn(async move { sender.send(()) });
         }
     }
