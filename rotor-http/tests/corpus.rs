@@ -1,11 +1,11 @@
-//! Runs the body of every fuzz target on its saved corpus: what fuzzing once found, and what it
-//! started from, stays checked without a fuzzer.
+//! Runs the body of every fuzz target on its saved corpus, which contains the seeds and the
+//! findings of earlier fuzzing. So they stay tested without a fuzzer.
 
 mod fuzz_bodies;
 
 use rotor_test_kit::saved_inputs;
 
-/// Corpora are small: the repository keeps them.
+/// Corpora are small, since the repository contains them.
 const BYTES_MAX: usize = 1 << 20;
 
 #[test]

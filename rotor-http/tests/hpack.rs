@@ -1,4 +1,5 @@
-//! The decoder of field blocks beside another implementation: the same answer, or ours is stricter.
+//! The decoder of field blocks compared with another implementation: both have the same result, or
+//! ours is stricter.
 
 use loona_hpack::Decoder;
 use rotor_http::h2::hpack::{
@@ -8,7 +9,7 @@ use rotor_http::h2::hpack::{
 const BOUNDS: Bounds =
     Bounds { list_bytes_max: 1 << 20, fields_max: 10_000, decoded_bytes_max: 1 << 20 };
 
-/// A plain generator of numbers: the same ones in each run.
+/// A simple generator of numbers: the same ones in each run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -34,7 +35,8 @@ fn string(numbers: &mut Numbers, out: &mut Vec<u8>) {
     }
 }
 
-/// A block that is well-formed, but for indices that may be of no entry; some are then damaged.
+/// A well-formed block, except for indices that may refer to no entry. Some blocks are then
+/// damaged.
 fn block(numbers: &mut Numbers) -> Vec<u8> {
     let mut block = Vec::new();
     if numbers.below(8) == 0 {
@@ -64,7 +66,7 @@ fn block(numbers: &mut Numbers) -> Vec<u8> {
     block
 }
 
-/// How many blocks are tried: more before a release.
+/// How many blocks are tested; more before a release.
 fn rounds() -> u32 {
     std::env::var("ROTOR_HPACK_BLOCKS").ok().and_then(|count| count.parse().ok()).unwrap_or(2_000)
 }
@@ -92,7 +94,8 @@ fn random_blocks_are_decoded_as_another_implementation_does_or_refused() {
                     .iter()
                     .map(|field| (field.name.as_bytes().to_vec(), field.value.to_vec()))
                     .collect();
-                // A name that is no text is shown as empty: whether it is a token is asked later.
+                // A name that is not UTF-8 is represented as empty; whether it is a token is
+                // checked later.
                 let shown =
                     |name: &[u8]| std::str::from_utf8(name).unwrap_or("").as_bytes().to_vec();
                 let fields: Vec<_> = fields.into_iter().map(|(n, v)| (shown(&n), v)).collect();
@@ -102,10 +105,10 @@ fn random_blocks_are_decoded_as_another_implementation_does_or_refused() {
             (Err(error), their) => {
                 assert!(error != HpackError::TooLarge, "round {round}");
                 stricter += u32::from(their.is_ok());
-                // After an error a connection is over: so are its tables.
+                // An error ends the connection, and so its tables.
                 decoders = None;
             }
-            // Only the size of the table, and no field: it wants one behind that.
+            // Only a table size update and no field: the other decoder expects a field after it.
             (Ok(()), Err(_)) if list.is_empty() => decoders = None,
             (Ok(()), Err(error)) => {
                 panic!("round {round}: only ours takes {block:x?}: {error:?}");

@@ -1,5 +1,5 @@
-//! What a server says in the log of requests that no handler sees. A program of its own: there is
-//! one log for a process.
+//! The log lines of a server about requests that no handler sees. A separate test program, since a
+//! process has one log.
 
 use std::sync::Mutex;
 
@@ -23,7 +23,7 @@ impl Log for Lines {
     fn flush(&self) {}
 }
 
-/// Answers nobody.
+/// Answers no request.
 struct IgnoringServer;
 
 impl Server for IgnoringServer {
@@ -41,7 +41,7 @@ impl Server for IgnoringServer {
     }
 }
 
-/// The lines since the last call that contain this.
+/// The lines since the last call that contain these words.
 fn logged(words: &str) -> Vec<String> {
     let mut lines = std::mem::take(&mut *LINES.lock().expect("no test panics with it"));
     lines.retain(|line| line.contains(words));

@@ -1,7 +1,7 @@
-//! What a connection holds at most, whatever its peer announces, sends and does not read; and a
-//! stream that waits.
+//! The maximum memory of a connection, whatever its peer announces, sends and does not read; and
+//! the memory of a waiting stream.
 //!
-//! A process of its own, whose allocator counts.
+//! A separate process, whose allocator counts the bytes.
 
 use std::alloc::System;
 use std::io::{ErrorKind, Read, Write};
@@ -22,14 +22,14 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Tests run one after another: the allocator counts for all threads.
+/// Tests run one after another, since the allocator counts for all threads.
 static SERIAL: Mutex<()> = Mutex::new(());
 
-/// `/whole` takes its body whole, `/pieces` piece by piece and keeps none, `/large` answers at once
-/// with much, `/small` with little, `/wait` never.
+/// `/whole` takes the whole body, `/pieces` takes it piece by piece and keeps none, `/large` and
+/// `/small` answer immediately with a large or a small body, `/wait` never answers.
 struct TestServer;
 
-/// Octets of a large answer.
+/// Bytes of a large answer.
 const LARGE: usize = 100_000;
 
 impl Server for TestServer {
@@ -86,15 +86,15 @@ fn held() -> usize {
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-/// Lets the loop do all that it can do now.
+/// Lets the loop do everything that it can do now.
 fn settle(site: &mut ServerLoop) {
     for _ in 0..3 {
         site.turn(Some(Duration::from_millis(1))).expect("a turn");
     }
 }
 
-/// Writes as much as the server takes; returns the most octets that were held meanwhile, beyond
-/// what an empty loop holds. What the loop's thread keeps for later counts.
+/// Writes as much as the server reads. Returns the maximum of bytes held meanwhile, beyond those of
+/// an empty loop. Blocks that the loop's thread keeps for reuse count.
 fn peak_held(input: &[u8]) -> usize {
     let (mut site, address) = serve();
     settle(&mut site);
@@ -114,7 +114,7 @@ fn peak_held(input: &[u8]) -> usize {
     }
     settle(&mut site);
     most = most.max(held().saturating_sub(before));
-    // What came back is no matter; the connection goes, and with it what it held.
+    // The answer does not matter; the connection ends, and its memory is freed.
     let _ = client.read(&mut [0; 1024]);
     drop(client);
     while site.machines().len() > 1 {
@@ -127,11 +127,11 @@ fn post(path: &str, fields: &str, body: &str) -> Vec<u8> {
     format!("POST {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}").into_bytes()
 }
 
-/// What is not counted with the buffers: the connection's own values, and what the harness may
-/// allocate meanwhile.
+/// Memory apart from the buffers: the values of the connection itself, and allocations of the test
+/// meanwhile.
 const REST: usize = 4 << 10;
 
-/// How much the loop's queues and the harness may have grown.
+/// How much the loop's queues and the test may have grown.
 const LEFT_MAX: usize = 4 << 10;
 
 #[test]
@@ -139,10 +139,10 @@ fn a_connection_holds_no_more_than_its_limits_allow() {
     let _serial = SERIAL.lock();
     let chunked = "Transfer-Encoding: chunked\r\n";
     let tiny = "1;a=b\r\nx\r\n".repeat(400);
-    // The limit, and what is not yet collected.
+    // The limit, and input that is not yet collected.
     let buffered = (1 << 20) + (32 << 10);
-    // The mark and the answer that passed it, in a buffer that grows by doubling, and a block of
-    // input.
+    // The high-water mark plus the answer that exceeds it, in a buffer that grows by doubling, and
+    // a block of input.
     let unread = ((64 << 10) + LARGE).next_power_of_two() + (16 << 10);
     let cases: [(&str, Vec<u8>, usize); 11] = [
         ("nothing", Vec::new(), 0),
@@ -187,7 +187,7 @@ fn a_connection_holds_no_more_than_its_limits_allow() {
     ];
     let begin = held();
     for (name, input, max) in &cases {
-        // A thread of its own keeps no blocks from an earlier case.
+        // A new thread keeps no blocks from an earlier case.
         let most =
             thread::scope(|scope| scope.spawn(|| peak_held(input)).join()).expect("no panic");
         assert!(most <= max + REST, "{name}: {most} octets are held, not {max}");
@@ -196,7 +196,7 @@ fn a_connection_holds_no_more_than_its_limits_allow() {
     }
 }
 
-/// A frame of HTTP/2 without flags but these.
+/// An HTTP/2 frame with only these flags.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![0, 0, payload.len() as u8, kind, flags];
     frame.extend(stream.to_be_bytes());
@@ -204,15 +204,16 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// GET `/wait` of `a`, with END_STREAM.
+/// GET `/wait` for the authority `a`, with END_STREAM.
 fn waiting_request(stream: u32) -> Vec<u8> {
     frame(1, 5, stream, b"\x82\x86\x04\x05/wait\x01\x01a")
 }
 
-/// So many that what connection and thread hold for all of them is little of each.
+/// So many streams that the memory shared by all of them, of the connection and the thread, is
+/// small per stream.
 const STREAMS: u32 = 900;
 
-/// What each stream of HTTP/2 holds whose handler waits.
+/// The bytes that each HTTP/2 stream holds while its handler waits.
 fn held_by_a_stream() -> usize {
     let (mut site, address) = serve();
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -226,7 +227,7 @@ fn held_by_a_stream() -> usize {
             held()
         };
         let before = send(&begin);
-        // In parts: so that little memory is needed for what comes.
+        // In parts, so that little memory is needed for the input.
         let streams: Vec<u32> = (0..STREAMS).map(|number| 2 * number + 3).collect();
         let parts = streams
             .chunks(50)
@@ -234,7 +235,7 @@ fn held_by_a_stream() -> usize {
         let after = parts.map(|part: Vec<u8>| send(&part)).last().expect("there are streams");
         (client, after.saturating_sub(before) / streams.len())
     };
-    // With the first the thread has that memory.
+    // The first connection makes the thread allocate that memory.
     let (_first, _) = connect_and_wait();
     connect_and_wait().1
 }
@@ -246,7 +247,7 @@ fn a_stream_whose_handler_waits_holds_half_a_kibibyte() {
     assert!((300..=512).contains(&each), "{each} octets");
 }
 
-/// What each connection of HTTP/2 holds that has had an answer.
+/// The bytes that each HTTP/2 connection holds after it has sent an answer.
 fn held_by_an_idle_connection() -> usize {
     const CONNECTIONS: usize = 100;
     let (mut site, address) = serve();
@@ -258,7 +259,7 @@ fn held_by_an_idle_connection() -> usize {
         let mut client = Client::connect(address).expect("the listener listens");
         client.write_all(&begin).expect("the server reads");
         client.set_read_timeout(Some(Duration::from_millis(1))).expect("a socket that waits");
-        // The answer's DATA, the last of it, ends with what it says.
+        // The last DATA frame of the answer ends with its body.
         let mut answer = Vec::new();
         while !answer.ends_with(b"small") {
             site.turn(Some(Duration::from_millis(1))).expect("a turn");
@@ -273,7 +274,7 @@ fn held_by_an_idle_connection() -> usize {
         }
         client
     };
-    // What thread and loop keep for many is there before.
+    // The first connections make thread and loop allocate what they keep for many.
     let _first: Vec<Client> = (0..CONNECTIONS).map(|_| connect()).collect();
     let mut clients = Vec::with_capacity(CONNECTIONS);
     let before = held();
@@ -286,6 +287,6 @@ fn an_idle_http2_connection_holds_no_fields() {
     let _serial = SERIAL.lock();
     let each =
         thread::scope(|scope| scope.spawn(held_by_an_idle_connection).join()).expect("no panic");
-    // With the memory of what it has read and written it is 816.
+    // With the memory of the fields that it has read and written, it would be 816.
     assert!((400..=640).contains(&each), "{each} octets");
 }

@@ -1,4 +1,4 @@
-//! The pool and our own server in one loop, on every loop.
+//! The pool and a server of this crate in one loop, on every loop.
 
 use std::net::SocketAddr;
 
@@ -94,7 +94,7 @@ fn each_request_gets_its_own_response_over_few_connections<L: OnLoop>() {
     }
     let counters = stage.client.counters();
     assert_eq!((counters.answered(), counters.failed()), (REQUESTS as u64, 0), "{counters:?}");
-    // Every answer whose target ends with 7 closes.
+    // The answer to every target that ends in 7 closes its connection.
     assert!(counters.connections() <= REQUESTS as u64 / 10 + 3, "{counters:?}");
 }
 

@@ -1,5 +1,5 @@
-//! One exchange: how the request goes out, what the handler is told, what becomes of an answer that
-//! comes too early.
+//! One exchange: how the request is sent, what the handler is told, and what happens to an answer
+//! that comes too early.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ fn a_request_aborted_after_its_head_may_have_been_processed() {
     assert!(sent(&driver).ends_with("Content-Length: 1\r\n\r\n"));
     assert_eq!(outcome(&mut driver).as_deref(), Some("Caller: Unfinished(BodyTooLong(1))"));
     assert!(!is_reusable(&mut driver));
-    // In the call in which its head is written, nothing of it leaves.
+    // If the call that writes the head fails, no part of the request is sent.
     let mut driver = connection_with(Probe::post(BodyPlan::TooLong("ab")));
     assert_eq!(sent(&driver), "");
     assert_eq!(outcome(&mut driver).as_deref(), Some("Caller: Request(BodyTooLong(1))"));
@@ -276,7 +276,7 @@ fn a_switched_connection_speaks_the_upgraded_protocol() {
     assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"), "a server need not switch");
     assert!(is_reusable(&mut driver));
 
-    // RFC 9110 §7.8: what is left of the request would be read as the other protocol.
+    // RFC 9110 §7.8: the rest of the request would be read as bytes of the other protocol.
     let mut driver =
         connection_with(Probe { upgrade: Some("shout"), ..Probe::post(BodyPlan::Later("x")) });
     driver.send(switch);
@@ -333,7 +333,8 @@ fn deadlines_of_handler_request_and_response_are_enforced() {
     assert_eq!(outcome(&mut driver).as_deref(), Some("timed out"));
     assert!(!is_reusable(&mut driver));
 
-    // One that says nothing of its own fails as if its request were late, wherever that is.
+    // A handler without its own timeout error fails as if the request were late, at the stage that
+    // it has reached.
     for (defers_write, expected) in
         [(false, "Here: Deadline(Writing)"), (true, "Here: Deadline(Waiting)")]
     {

@@ -1,5 +1,5 @@
-//! A server that misbehaves, one transcript at a time: each ends its own exchange with an error
-//! that says whose fault it was, or is harmless; and never is such a connection used again.
+//! A server that misbehaves, one transcript at a time. Each transcript ends its own exchange with
+//! an error that names the side at fault, or is harmless; such a connection is never used again.
 
 use rotor_http::client::RecvMode;
 
@@ -9,8 +9,8 @@ use crate::transcripts::{ConnectionAfter, NextAction, Row, limits, rows};
 use ConnectionAfter::*;
 use NextAction::*;
 
-/// Sends the transcript in pieces of this size; answers what became of the request, and the
-/// connection.
+/// Sends the transcript in pieces of this size. Returns the outcome of the request and the state of
+/// the connection.
 fn run_split(row: &Row, piece: usize, mode: RecvMode) -> (Option<String>, ConnectionAfter) {
     run(row, row.sends.chunks(piece.max(1)), mode)
 }
@@ -61,8 +61,8 @@ fn a_transcript_has_the_same_outcome_however_it_is_split() {
         for piece in [1, 2, 3, 7] {
             let cut = run_split(&row, piece, RecvMode::Buffered(10_000));
             assert_eq!(cut.0, whole.0, "{} in pieces of {piece}", row.name);
-            // What comes after the answer may come when the connection has been handed on already;
-            // then it ends it.
+            // Bytes after the answer may arrive when the connection is already idle; then they end
+            // it.
             assert_eq!(cut.1, whole.1, "{} in pieces of {piece}", row.name);
         }
     }

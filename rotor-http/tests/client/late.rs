@@ -1,4 +1,4 @@
-//! Whom a request waited for whose deadline has passed.
+//! Which side is reported for a request that misses its deadline.
 
 use rotor_http::Limits;
 use rotor_http::client::ClientConfig;
@@ -25,16 +25,16 @@ fn a_missed_deadline_reports_which_side_was_waited_for() {
     let impatient = || Limits::new().continue_timeout(seconds(1));
     let (all, some): (usize, usize) = (1 << 20, 100);
     for (limits, room, sends, answer, expected) in [
-        // The body is slow to come, and then it is not.
+        // First the handler does not write the body; then it does, and the server does not answer.
         (patient(), all, BodyPlan::Later("x"), &b""[..], "Here: Deadline(Writing)"),
         (patient(), all, BodyPlan::Whole("x"), b"", "Peer: Deadline(Receiving)"),
-        // What was written is not taken.
+        // The server does not read what was written.
         (patient(), some, BodyPlan::Much(1 << 20), b"", "Peer: Deadline(Sending)"),
         (patient(), 0, BodyPlan::Later("x"), b"", "Peer: Deadline(Sending)"),
-        // The server is asked first.
+        // The server is asked for 100 (Continue) first.
         (patient(), all, BodyPlan::Expected("x"), b"", "Peer: Deadline(Sending)"),
         (impatient(), all, BodyPlan::Expected("x"), b"", "Peer: Deadline(Receiving)"),
-        // It answers before it has all, and either may wait for the other.
+        // The server answers before it has the whole request; either side may wait for the other.
         (
             patient(),
             all,

@@ -1,5 +1,5 @@
-//! The client, run by a real loop: on scripted sockets with a clock that is moved by hand, and on
-//! the kernel's.
+//! The client, run by a real loop: on scripted sockets with a clock that the test advances, and on
+//! real sockets.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,

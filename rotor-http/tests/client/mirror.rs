@@ -1,9 +1,10 @@
-//! `Mirror`: a server that says what it was asked.
+//! `Mirror`: a server that repeats the request in its answer.
 
 use rotor_http::Status;
 use rotor_http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
 
-/// Answers with the method, the target and the body of its request; every seventh answer closes.
+/// Answers with the method, the target and the body of its request. An answer to a target that ends
+/// in 7 closes the connection.
 pub(crate) struct Mirror {
     request: String,
 }

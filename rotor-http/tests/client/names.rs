@@ -1,4 +1,4 @@
-//! A pool that connects by name: its connections ask the context's resolver.
+//! A pool that connects by name: its connections use the resolver of the context.
 
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
@@ -31,7 +31,7 @@ impl HasResolver for NamesContext {
 /// Knows one host, at 10.0.0.1.
 struct Resolver(Calls<HostName, ResolveResult>);
 
-/// An error as programs show it.
+/// An error as programs print it.
 fn error_chain(error: &dyn Error) -> String {
     error
         .source()
@@ -154,7 +154,8 @@ impl Destination<Scripted<false>, NamesContext> for OfferingServer {
     }
 }
 
-/// Else a pool would make a connection for each request that waits, and would have no way by HTTP/1.1.
+/// Otherwise a pool would open a connection for each waiting request, and could not fall back to
+/// HTTP/1.1.
 #[test]
 fn a_pool_by_name_knows_which_protocols_its_servers_may_use() {
     type Connects = ByName<Scripted<false>, OfferingServer>;

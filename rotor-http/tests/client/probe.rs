@@ -18,9 +18,9 @@ pub(crate) type Result = rotor_http::client::ClientResult<Probe>;
 #[derive(Default, Debug)]
 pub(crate) struct TestContext {
     pub(crate) events: Vec<String>,
-    /// Whether a job that a connection takes is an event, too.
+    /// Whether taking a job is recorded as an event, too.
     pub(crate) records_jobs: bool,
-    /// The requests that a connection is to make, in this order.
+    /// The requests that a connection will make, in this order.
     pub(crate) plans: VecDeque<Probe>,
     pub(crate) futures: VecDeque<Future<Result>>,
     /// Wakes the connection.
@@ -28,7 +28,7 @@ pub(crate) struct TestContext {
     /// Wake the handlers, in the order in which they were prepared.
     pub(crate) handlers: Vec<Notifier>,
     pub(crate) returned_jobs: Vec<Job<Probe>>,
-    /// Returned jobs are offered again.
+    /// Whether returned jobs are offered again.
     pub(crate) retakes_jobs: bool,
     /// What the handler does when it is woken.
     pub(crate) on_wakeup: Option<OnWakeup>,
@@ -37,7 +37,7 @@ pub(crate) struct TestContext {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum OnWakeup {
     Resume,
-    /// Writes the request, of which nothing was written yet.
+    /// Writes the request, of which nothing was written before.
     Write,
     WriteRest,
     Panic,
@@ -47,19 +47,19 @@ pub(crate) enum OnWakeup {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BodyPlan {
     Nothing,
-    /// At once, with its length.
+    /// Immediately, with its length.
     Whole(&'static str),
-    /// The first half at once, in chunks; the rest when there is room.
+    /// The first half immediately, in chunks; the rest when there is room.
     Chunked(&'static str),
-    /// So many octets, as there is room.
+    /// This many bytes, as there is room.
     Much(u64),
-    /// The head says one octet, and this follows.
+    /// The head announces one byte, and this body follows.
     TooLong(&'static str),
-    /// The same, when woken.
+    /// The same, written when woken.
     LaterTooLong(&'static str),
-    /// The head only; the body when it is wanted.
+    /// First only the head; the body when it is requested.
     Expected(&'static str),
-    /// The head only; the body when woken.
+    /// First only the head; the body when woken.
     Later(&'static str),
 }
 
@@ -69,22 +69,22 @@ pub(crate) struct Probe {
     pub(crate) target: &'static str,
     pub(crate) sends: BodyPlan,
     pub(crate) mode: RecvMode,
-    /// Holds the body off after each chunk.
+    /// Pauses the body after each chunk.
     pub(crate) holds: bool,
-    /// Finishes at the head.
+    /// Finishes when it gets the head.
     pub(crate) is_head_only: bool,
     pub(crate) upgrade: Option<&'static str>,
     pub(crate) panics_in: &'static str,
-    /// Whether it was asked to write its request.
+    /// Whether the handler was asked to write its request.
     pub(crate) is_prepared: bool,
     pub(crate) timeout: Option<Duration>,
     pub(crate) deadline: Duration,
     pub(crate) asks_to_close: bool,
     /// Writes nothing before it is woken.
     pub(crate) defers_write: bool,
-    /// Nobody waits for it.
+    /// Its future is dropped immediately.
     pub(crate) is_cancelled: bool,
-    /// What it says to hold, in bytes.
+    /// The size that the handler reports, in bytes.
     pub(crate) held: usize,
     pub(crate) left: u64,
     pub(crate) status: u16,
@@ -345,7 +345,7 @@ impl Client for Probe {
     fn timeout(self, _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         self.record("timeout", scope);
         if let BodyPlan::Later(_) = self.sends {
-            // As the default does.
+            // Like the default method.
             return Next::error(ClientError::Deadline(Stage::Receiving));
         }
         Next::finished("timed out".into())
@@ -371,7 +371,7 @@ impl Client for Probe {
     }
 }
 
-/// The same, of a loop's context.
+/// The same, from the context of a loop.
 pub(crate) fn outcome_of(seen: &mut TestContext) -> Option<String> {
     let future = seen.futures.pop_front()?;
     match future.take() {

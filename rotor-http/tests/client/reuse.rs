@@ -1,4 +1,4 @@
-//! Using a connection again: when, when not, and what becomes of a request whose connection died.
+//! When a connection is reused and when not, and what happens to a request whose connection fails.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ fn a_connection_closed_before_a_wakeup_is_not_used() {
     let mut driver = connection(Limits::new(), []);
     driver.context_mut().plans.push_back(Probe::get("/"));
     driver.context().notifier.as_ref().expect("it is idle").wakeup();
-    // The end and the wake-up are found in the same turn.
+    // The EOF and the wakeup are found in the same turn.
     let peer: &Peer = &driver;
     peer.end();
     driver.settle();
@@ -122,8 +122,8 @@ fn rule_57_bytes_received_before_a_deferred_write_do_not_answer_it() {
 
 #[test]
 fn rule_57_content_of_an_interim_response_does_not_answer_a_request() {
-    // RFC 9110 §15.2: none has content. Who announces some sends it, and here it is read as the
-    // final answer; that one comes then when nobody asks for it any more.
+    // RFC 9110 §15.2: no interim response has content. If one announces content, it is read as the
+    // final answer; the real final answer then comes when no request is under way.
     for fields in
         ["Content-Length: 40\r\n", "Transfer-Encoding: chunked\r\n", "Connection: close\r\n"]
     {
@@ -138,7 +138,8 @@ fn rule_57_content_of_an_interim_response_does_not_answer_a_request() {
 
 #[test]
 fn rule_57_bytes_without_a_readiness_event_do_not_answer_a_request() {
-    // Just before the read that the connection makes for it; so no event comes before.
+    // The bytes arrive just before the read that the connection makes for a new request, so no
+    // event announces them.
     type PeerAction = fn(&Peer);
     let unseen: [(&str, PeerAction); 4] = [
         ("an answer", |peer| peer.send(OK)),
@@ -214,8 +215,9 @@ impl Machine for DrainRecorder {
 
 #[test]
 fn a_request_is_still_sent_if_a_drain_comes_before_the_poll() {
-    // Each event's budget is spent by one read. The event that goes before the drain may end with
-    // the last of the answer; the poll for the next request is one more read, of the event behind.
+    // One read uses up the budget of an event. The event before the drain may end with the last
+    // byte of the answer. The poll for the next request is one more read, so it belongs to the next
+    // event.
     let mut is_between = false;
     for body in (10_000..120_000).step_by(10_000) {
         let config =
@@ -345,7 +347,7 @@ fn a_request_that_may_be_processed_or_cannot_restart_is_not_returned() {
     assert_eq!(outcome(&mut late).as_deref(), Some("Peer: ResponseTimeout"));
 }
 
-/// Nor would it be taken the second time, or find room.
+/// A retry would not be read either, or find no room again.
 #[test]
 fn a_request_unread_by_its_server_or_without_room_is_not_returned() {
     let limits = Limits::new().response_grace(seconds(10));

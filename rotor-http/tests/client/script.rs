@@ -1,4 +1,4 @@
-//! `ScriptedSource`: a source of probes for one connection, which is driven by hand.
+//! `ScriptedSource`: a source of probes for one connection, which the test controls.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub(crate) fn connection(limits: Limits, plans: impl IntoIterator<Item = Probe>)
     connection_with_config(&Arc::new(ClientConfig::new().limits(limits)), plans)
 }
 
-/// The same, of a client.
+/// The same with the configuration of a client.
 pub(crate) fn connection_with_config(
     config: &Arc<ClientConfig>,
     plans: impl IntoIterator<Item = Probe>,
@@ -63,7 +63,7 @@ pub(crate) fn connection_with_config(
     driver
 }
 
-/// What became of the oldest request: its text, its error with whose fault it is, or nothing yet.
+/// The outcome of the oldest request: its text, its error with the side at fault, or nothing yet.
 pub(crate) fn outcome(driver: &mut ProbeDriver) -> Option<String> {
     outcome_of(driver.context_mut())
 }

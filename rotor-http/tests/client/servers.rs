@@ -1,5 +1,5 @@
-//! The pool and our own server in one loop, on the kernel's sockets, asked by threads that run no
-//! loop.
+//! The pool and a server of this crate in one loop, on real sockets. Threads without a loop send
+//! the requests.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -40,7 +40,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// Runs a server and a pool while `work` asks the one through the other.
+/// Runs a server and a pool while `work` sends requests to the server through the pool.
 fn with_server(
     config: PoolConfig,
     work: impl FnOnce(&Pool<Fetch<()>>, SocketAddr) + Send,
@@ -70,8 +70,8 @@ fn with_server(
     let handle = instance.handle();
     thread::scope(|threads| {
         threads.spawn(move || {
-            // Whatever becomes of `work`: a loop that goes on after a failed assertion would hide
-            // it.
+            // Also if `work` panics: a loop that continued after a failed assertion would hide the
+            // failure.
             let _stop = StopOnDrop(handle);
             work(&pool, address);
         });
@@ -123,7 +123,8 @@ fn errors_name_the_caller_or_the_network_as_the_fault() {
     let _settings = with_server(PoolConfig::new(), |pool, address| {
         let fault = |origin, fetch| get(pool, origin, fetch).expect_err("it cannot be").fault();
         assert_eq!(fault(address, Fetch::get("/")), rotor_http::client::Fault::Caller, "no host");
-        // The port of a socket that is connected elsewhere: it is taken, and nobody listens there.
+        // The port of a socket that is connected elsewhere: it is in use, and no socket listens on
+        // it.
         let elsewhere = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let taken = elsewhere.local_addr().and_then(std::net::TcpStream::connect);
         let taken = taken.expect("it listens");

@@ -1,4 +1,4 @@
-//! What is to cross threads may, and what an idle connection costs.
+//! Types that must be `Send`, and the memory of an idle connection.
 
 use rotor_core::net::TcpStream;
 use rotor_core::{Description, Machine};
@@ -31,7 +31,7 @@ fn an_idle_connection_is_small() {
     assert!(size <= 40, "{size}: settings, count, state");
 }
 
-/// What the one connection of a test says of itself.
+/// The description that the only connection of a test gives of itself.
 fn description(driver: &mut ProbeDriver) -> (&'static str, u64) {
     let token = driver.context().notifier.as_ref().expect("it was asked").token();
     let mut description = Description::new();

@@ -7,16 +7,16 @@ use rotor_stream::{Intent, Matched, Protocol, StreamConfig, Transport};
 
 use crate::probe::{Sc, TestContext};
 
-/// A protocol to switch to: says each octet in capitals.
+/// A protocol to switch to: echoes each byte in upper case.
 #[derive(Debug)]
 pub(crate) struct Shout;
 
 impl Protocol for Shout {
     type Context = TestContext;
-    /// Whether it has nothing to say of its limits.
+    /// Whether it uses the standard limits.
     type Seed = bool;
 
-    /// Fewer bytes than it waits for behind a question mark.
+    /// An input limit below the number of bytes that it waits for after a question mark.
     fn config(is_standard: &bool) -> Arc<StreamConfig> {
         if *is_standard {
             return StreamConfig::standard();

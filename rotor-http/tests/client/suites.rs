@@ -1,4 +1,5 @@
-//! What another project's suite has servers send, each whole, byte by byte and cut at every place.
+//! Server input from the test suite of another project: each whole, byte by byte and cut at every
+//! place.
 
 use rotor_http::client::RecvMode;
 
@@ -8,7 +9,7 @@ use crate::transcripts::{ConnectionAfter, NextAction, Row};
 
 const LLHTTP: &str = include_str!("../corpora/llhttp.responses");
 
-/// What becomes of a GET that is answered in these pieces, with the end behind them.
+/// The outcome of a GET that is answered in these pieces, followed by EOF.
 fn outcome<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     let row = Row {
         name: "",

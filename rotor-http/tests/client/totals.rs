@@ -1,5 +1,5 @@
-//! The room that the bodies of all answers share: what counts against it, who finds none, and that
-//! every end gives back what was held.
+//! The memory that the bodies of all answers share: what counts against it, which requests fail,
+//! and that every end releases what was held.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ struct SplitResponse {
     /// Its head, and the first half of its body.
     first: String,
     rest: String,
-    /// Octets in each half of the body.
+    /// Bytes in each half of the body.
     half: usize,
 }
 
 impl SplitResponse {
-    /// What the handler has made of the whole.
+    /// The outcome of the whole answer.
     fn outcome(&self) -> String {
         format!("200 {} octets", 2 * self.half)
     }
@@ -150,7 +150,7 @@ fn connections_over_the_held_bytes_limit_end_and_others_continue() {
         "{outcomes:?}"
     );
     assert_eq!(config.counters().without_room(), failed as u64);
-    // Who was there first goes on, and so does who needs no room.
+    // Earlier requests continue, and so do requests that need no shared memory.
     let mut whole = start_response(&config, Probe::get("/"), "Content-Length: 3\r\n\r\nabc");
     assert_eq!(outcome(&mut whole).as_deref(), Some("200 abc"));
     drivers[0].send("x".repeat(HALF / 2).as_bytes());

@@ -1,5 +1,5 @@
-//! An upstream server that sends unsolicited bytes on the idle connections of a pool, while more
-//! events are pending than the loop reads at once: on the kernel's sockets.
+//! A server that sends unsolicited bytes on the idle connections of a pool, while more events are
+//! pending than the loop reads in one turn: on real sockets.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
@@ -25,7 +25,8 @@ rotor_compose! {
     }
 }
 
-/// Answers each request with its target. Its sockets are shared, so that a test can send more.
+/// Answers each request with its target. Its sockets are shared, so that a test can send more bytes
+/// on them.
 fn upstream(path: &Path) -> Sockets {
     let listener = UnixListener::bind(path).expect("nobody else has this name");
     let sockets = Sockets::default();
@@ -54,7 +55,7 @@ fn lock(sockets: &Sockets) -> std::sync::MutexGuard<'_, Vec<std::os::unix::net::
     sockets.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Requests all of these at once, and turns the loop until each has an outcome.
+/// Starts all these requests together, and turns the loop until each has an outcome.
 fn request_all(
     instance: &mut LoopInstance<Machines>,
     pool: &Pool<Probe, PathBuf>,
@@ -97,8 +98,8 @@ fn unsolicited_upstream_bytes_without_an_event_answer_no_request() {
     let expected = TARGETS.map(|target| format!("{target}: 200 {target}"));
     assert_eq!(request_all(&mut instance, &pool, &path, &TARGETS), expected);
 
-    // Eight connections have nothing to do, and on each there is an answer now. The loop is told of
-    // one a turn.
+    // Eight connections are idle, and each has an unsolicited answer now. The loop gets one event
+    // per turn.
     assert_eq!(lock(&sockets).len(), TARGETS.len());
     for socket in lock(&sockets).iter_mut() {
         socket

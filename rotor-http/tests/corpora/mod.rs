@@ -1,10 +1,10 @@
-//! The cases of other projects' suites, as data (`README.md` beside this file says where each file
-//! is from): what they send, what they make of it, what we make of it, and why, where that is not
-//! the same.
+//! Test cases from the suites of other projects, as data. `README.md` beside this file names the
+//! source of each file. A case has the input, the result of the other project, our result, and the
+//! reason if the two differ.
 //!
 //! ```text
 //! name: valid/008
-//! with: an option of theirs that the case needs
+//! with: an option of the other project that the case needs
 //! theirs: GET /unusual_content_length HELLO
 //! ours: 200 GET /unusual_content_length HELLO close
 //! why: only where the two differ
@@ -14,28 +14,28 @@
 //! bytes: HELLO
 //! ```
 //!
-//! A blank line ends a case. In `bytes`, `\r`, `\n`, `\t`, `\\` and `\x00` to `\xff` stand for what
-//! they say.
+//! A blank line ends a case. In `bytes`, `\r`, `
+//! `, `\t`, `\\` and `\x00` to `\xff` are escape sequences.
 
 /// One case.
 #[derive(Debug, Default)]
 pub(crate) struct Case {
     pub(crate) name: String,
-    /// What they make of it: each request as method, path and body, the first final answer as
-    /// status and body, without the white space at its end; or `refused: ..` and their reason.
+    /// The result of the other project: each request as method, path and body, or the first final
+    /// answer as status and body, without trailing white space; or `refused: ..` with its reason.
     pub(crate) theirs: String,
-    /// What we make of it, in the words of a transcript.
+    /// Our result, in the format of a transcript.
     pub(crate) ours: String,
-    /// What we make of it with a `Host`, where there is none though it must be: else that would be
-    /// all there is to see.
+    /// Our result with a `Host` added, if the case lacks a required one. Otherwise the missing
+    /// `Host` would be the only result.
     pub(crate) hosted: Option<String>,
-    /// Why ours differs from theirs.
+    /// Why our result differs from theirs.
     pub(crate) why: String,
     pub(crate) bytes: Vec<u8>,
 }
 
 impl Case {
-    /// Whether both take the same messages from the bytes, up to the one that both refuse.
+    /// Whether both read the same messages, up to the one that both refuse.
     pub(crate) fn agrees(&self) -> bool {
         let ours = self.hosted.as_ref().unwrap_or(&self.ours);
         let (theirs, ours): (Vec<_>, Vec<_>) =
@@ -45,7 +45,7 @@ impl Case {
             .map_or(*theirs, |(word, _)| word)
         {
             "refused" => is_refusal(ours),
-            // They go on waiting; ours are told of the end.
+            // Their parser waits for more; ours is told of the EOF.
             _ if theirs.ends_with("(not complete)") => is_refusal(ours),
             _ => message(ours) == *theirs || ours == theirs,
         };
@@ -54,12 +54,12 @@ impl Case {
     }
 }
 
-/// An error page, or the client's word for a server's fault.
+/// An error page, or the client's error for a fault of the server.
 fn is_refusal(ours: &str) -> bool {
     ours.starts_with(['4', '5']) || ours.starts_with("Peer: ")
 }
 
-/// Without the status of the probe's answer and without what becomes of the connection.
+/// The message without the status of the probe's answer and without the state of the connection.
 fn message(ours: &str) -> &str {
     let ours = ours.strip_suffix(" close").unwrap_or(ours);
     ours.strip_prefix("200 ").filter(|rest| !rest.is_empty()).unwrap_or(ours).trim_end()
@@ -69,7 +69,7 @@ fn message(ours: &str) -> &str {
 ///
 /// # Panics
 ///
-/// On a line that is none of the above: the data is part of the test.
+/// On a malformed line, since the data is part of the test.
 pub(crate) fn read(text: &str) -> Vec<Case> {
     let mut cases = vec![Case::default()];
     for line in text.lines() {
@@ -112,7 +112,7 @@ fn unescape(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// As it stands in the data.
+/// Escaped as in the data.
 pub(crate) fn escape(transcript: &str) -> String {
     let escaped = transcript.chars().map(|char| match char {
         '\r' => "\\r".to_owned(),

@@ -1,4 +1,4 @@
-//! What is said of a file: its fields, conditions, ranges.
+//! The answer for a file: fields, conditions, ranges.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -46,11 +46,11 @@ fn a_recently_changed_file_has_a_weak_etag() {
     let reply = site.get("/new", "");
     let tag = reply.field("ETag").expect("a tag").to_owned();
     assert!(tag.starts_with("W/\""), "{tag}");
-    // It may be kept, but no part of it may be joined to another.
+    // The file may be cached, but ranges of it may not be combined.
     assert_eq!(site.get("/new", &format!("If-None-Match: {tag}\r\n")).status, 304);
     assert_eq!(site.get("/new", &format!("Range: bytes=0-0\r\nIf-Range: {tag}\r\n")).status, 200);
     assert_eq!(site.get("/new", &format!("If-Match: {tag}\r\n")).status, 412);
-    // A date to come would be taken for a change that is to come.
+    // A date in the future must not be sent as `Last-Modified`.
     let future = SystemTime::now() + Duration::from_secs(86_400);
     File::options()
         .write(true)
@@ -60,7 +60,7 @@ fn a_recently_changed_file_has_a_weak_etag() {
     let reply = site.get("/empty", "");
     let seconds =
         |name| parse_date(reply.field(name).unwrap_or_default().as_bytes(), 0).expect("a date");
-    // `Date` itself may be a second old.
+    // `Date` itself may be one second old.
     assert!(seconds("Last-Modified") <= seconds("Date") + 1, "{reply:?}");
 }
 
@@ -162,8 +162,8 @@ fn ranges_are_sent_alone_or_framed() {
     assert_eq!((reply.status, reply.length()), (200, 36), "only GET has ranges");
 }
 
-/// The tag of a file that was changed at a whole second, as most are that were unpacked or copied,
-/// and its inode.
+/// The tag of a file with a modification time in whole seconds, as most unpacked or copied files
+/// have, and its inode.
 fn tag_and_inode(tree: &Tree, site: &Site) -> (String, u64) {
     let path = tree.root().join("text.txt");
     let metadata = fs::metadata(&path).expect("it is there");
@@ -181,8 +181,8 @@ fn tag_and_inode(tree: &Tree, site: &Site) -> (String, u64) {
 
 #[test]
 fn the_etag_of_a_file_does_not_reveal_its_inode() {
-    /// The factor of a mixing without a key whose every step can be undone, and its inverse modulo
-    /// 2^64.
+    /// The factor of a mixing function without a key, every step of which can be undone, and its
+    /// inverse modulo 2^64.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     const INVERSE: u64 = 0xf1de_83e1_9937_733d;
     let fold = |bits: u64| bits ^ bits >> 32;
@@ -195,7 +195,7 @@ fn the_etag_of_a_file_does_not_reveal_its_inode() {
     let (tag, inode) = tag_and_inode(&tree, &site);
     let (_, digits) = tag.trim_matches('"').split_once('-').expect("a length, and what is mixed");
     let told = u64::from_str_radix(digits, 16).expect("a number");
-    // What the peer knows besides is the time of the change, from the same answer.
+    // The peer also knows the modification time, from the same answer.
     let reply = site.get("/text.txt", "");
     let modified = reply.field("Last-Modified").and_then(|date| parse_date(date.as_bytes(), 2100));
     let nanos = modified.expect("a date") as u64 * 1_000_000_000;
@@ -217,7 +217,7 @@ fn etags_agree_between_loops_and_with_one_key_between_processes() {
 fn a_multipart_boundary_does_not_depend_on_the_loop_seed() {
     let tree = Tree::new();
     let boundary = || {
-        // All of them would draw the same.
+        // With the same seed, both loops would draw the same boundary from their generator.
         let site = Site::start(FilesConfig::new(tree.root()), Config::new().seed(1));
         let reply = site.get("/text.txt", "Range: bytes=0-0,9-9\r\n");
         let content_type = reply.field("Content-Type").expect("a type");
@@ -243,7 +243,7 @@ fn several_ranges_come_in_one_body_of_the_announced_length() {
             (0..16).map(|at| (list[at].as_str(), &TEXT[2 * at..=2 * at])).collect::<Vec<_>>(),
         ),
     ] {
-        // On a connection that goes on: a wrong length would show in the next answer.
+        // On a persistent connection, where a wrong length would show in the next answer.
         let mut client = site.connect();
         send(&mut client, "GET", "/text.txt", &format!("Range: bytes={ranges}\r\n"));
         let reply = receive(&mut client, false);

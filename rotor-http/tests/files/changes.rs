@@ -1,4 +1,4 @@
-//! Files that are known, change, grow or shrink while they are served.
+//! Cached files, and files that change, grow or shrink while they are served.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
@@ -50,7 +50,8 @@ fn a_file_found_removed_is_no_longer_served() {
     };
     assert_eq!(status(), 200);
     fs::remove_file(tree.root().join("text.txt")).expect("it is ours");
-    // Until somebody looks again. Others have what was known for as long again, but not then.
+    // The cached file is served until a request renews it. Meanwhile other requests may get the old
+    // one for as long again, but not after the renewal.
     let begun = Instant::now();
     while status() != 404 {
         assert!(begun.elapsed() < PATIENCE, "it is shown forever");
@@ -66,7 +67,7 @@ fn a_cached_file_is_not_looked_up_again() {
     fs::rename(tree.root().join("text.txt"), tree.root().join("moved.txt")).expect("it is ours");
     assert_eq!(site.get("/text.txt", "").body, TEXT, "it is held");
     assert_eq!(site.get("/moved.txt", "").body, TEXT);
-    // One that is too large to be held in memory is held open.
+    // A file that is too large for memory is kept open.
     let large = vec![b'x'; 100_000];
     tree.write("root/large", &large);
     assert_eq!(site.get("/large", "").body, large);
@@ -135,7 +136,7 @@ fn a_small_file_is_served_consistently_while_it_changes() {
     let tree = Tree::new();
     let site = Site::start(FilesConfig::new(tree.root()).renew_after(PATIENCE), Config::new());
     let first = site.get("/text.txt", "");
-    // In place, so that a file that is held open would be seen to change.
+    // In place, so that a change of an open file would be seen.
     fs::write(tree.root().join("text.txt"), "short").expect("it is ours");
     let again = site.get("/text.txt", "");
     assert_eq!(
@@ -174,7 +175,7 @@ fn a_file_that_shrinks_while_it_is_sent_ends_the_connection() {
     let tree = Tree::new();
     const SIZE: u64 = 256 << 20;
     let path = tree.root().join("shrinking");
-    // Without octets on the disk, and more than any buffers hold.
+    // Without bytes on the disk, and more than any buffers hold.
     File::create(&path).and_then(|file| file.set_len(SIZE)).expect("a file with a hole");
     let site = Site::of(&tree);
     let mut client = site.connect();
@@ -193,7 +194,7 @@ fn a_file_that_shrinks_while_it_is_sent_ends_the_connection() {
                 received += count as u64;
             }
             Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
-            // The process was stopped meanwhile, and went on (signal(7)).
+            // The process was stopped meanwhile and continued (signal(7)).
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => panic!("{error}"),
         }

@@ -1,4 +1,4 @@
-//! Static files, asked for over real sockets.
+//! Static files, requested over real sockets.
 #![cfg(unix)]
 #![expect(
     clippy::disallowed_methods,

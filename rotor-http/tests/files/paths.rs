@@ -1,4 +1,4 @@
-//! Which file a path leads to, and which paths lead nowhere.
+//! Which file a path refers to, and which paths are not found.
 
 use std::io::Write;
 
@@ -43,7 +43,7 @@ fn paths_resolve_to_files_inside_the_root_or_to_404() {
         ("/text.txt%00", 400, b"400 Bad Request\n"),
         ("/%zz", 400, b"400 Bad Request\n"),
     ] {
-        // Twice: the second time it may be known.
+        // Twice: the second time the file may be cached.
         for _ in 0..2 {
             let reply = site.get(target, "");
             assert_eq!((reply.status, &reply.body[..]), (status, body), "{target}");
@@ -84,7 +84,7 @@ fn a_directory_without_its_slash_redirects_on_this_host() {
         let reply = site.get(target, "");
         assert_eq!((reply.status, reply.field("Location")), (301, Some(location)), "{target}");
     }
-    // What begins with two slashes would be another host.
+    // A redirect to a target that begins with two slashes would lead to another host.
     for target in ["//sub", "//sub/..", "/\\sub", "http://a//sub"] {
         let reply = site.get(target, "");
         assert_eq!((reply.status, reply.field("Location")), (404, None), "{target}");
@@ -154,7 +154,7 @@ fn other_methods_get_the_allowed_methods() {
         );
     }
     assert_eq!(site.ask("BREW", "/", "").status, 501);
-    // A body that nobody wants does not disturb what follows.
+    // An unwanted body does not disturb the requests after it.
     let mut client = site.connect();
     client
         .write_all(b"POST /text.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nGET /")

@@ -1,4 +1,4 @@
-//! Files that lie compressed beside others.
+//! Precompressed variants of files in the same directory.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use crate::site::{Reply, Site, TEXT, Tree};
 const BROTLI: &[u8] = b"as brotli";
 const GZIP: &[u8] = b"as gzip, say";
 
-/// Of `text.txt` there are two, of the index page there is one.
+/// `text.txt` has two variants, the index page has one.
 fn tree() -> Tree {
     let tree = Tree::new();
     tree.write("root/text.txt.br", BROTLI);
@@ -47,10 +47,10 @@ fn a_client_that_accepts_a_coding_gets_the_precompressed_file() {
         ("/text.txt", "identity", TEXT, [None, VARY, PLAIN]),
         ("/sub/", "br, gzip", GZIP, [Some("gzip"), VARY, HTML]),
         ("/index.html", "br, gzip", b"the index", [None, None, HTML]),
-        // By its own name it is a file like any other.
+        // Under its own name it is an ordinary file.
         ("/text.txt.gz", "gzip", GZIP, [None, None, Some("application/gzip")]),
     ];
-    // Opened for this request, then known.
+    // The first time the files are opened for the request, the second time they are cached.
     for _ in 0..2 {
         for (path, accepted, body, expected) in cases {
             let fields = format!("Accept-Encoding: {accepted}\r\n");
@@ -86,17 +86,18 @@ fn each_coding_has_its_own_etag_and_ranges_apply_to_it() {
     assert_eq!((reply.status, &reply.body[..]), (206, &GZIP[3..7]));
     assert_eq!(reply.field("Content-Encoding"), Some("gzip"));
     assert_eq!(reply.field("Content-Range"), Some("bytes 3-6/12"));
-    // Of the plain file it has a part, of this one it needs all.
+    // The client has a part of the plain file; of the compressed one it needs all.
     let reply = ask("gzip", &format!("Range: bytes=3-6\r\nIf-Range: {plain}\r\n"));
     assert_eq!((reply.status, &reply.body[..]), (200, GZIP));
-    // All of them have been changed at one time, so the date stands for none (RFC 9110 §8.8.1).
+    // All variants have the same modification time, so the date identifies none of them (RFC 9110
+    // §8.8.1).
     let date = ask("gzip", "").field("Last-Modified").expect("a date").to_owned();
     let reply = ask("gzip", &format!("Range: bytes=3-6\r\nIf-Range: {date}\r\n"));
     assert_eq!((reply.status, &reply.body[..]), (200, GZIP));
     let alone = site.get("/index.html", "").field("Last-Modified").expect("a date").to_owned();
     let fields = format!("Range: bytes=3-6\r\nIf-Range: {alone}\r\n");
     assert_eq!(site.get("/index.html", &fields).status, 206, "there is only one of it");
-    // Parts of a coded whole cannot be described, so it comes whole.
+    // Several ranges of a compressed file cannot be described, so it is sent whole.
     let reply = ask("gzip", "Range: bytes=0-0, 5-6\r\n");
     assert_eq!((reply.status, &reply.body[..]), (200, GZIP));
     assert_eq!(reply.field("Content-Encoding"), Some("gzip"));
@@ -114,7 +115,7 @@ fn only_regular_files_count_as_precompressed_siblings() {
     assert_eq!((reply.status, reply.length()), (200, 0));
     assert_eq!((reply.field("Content-Encoding"), reply.field("Vary")), (None, None));
     assert_eq!(site.get("/nothing", "Accept-Encoding: gzip\r\n").status, 404);
-    // Not asked for: the files are there, and are not looked for.
+    // Not enabled: the variants exist and are not looked for.
     let site = Site::of(&tree);
     let reply = site.get("/text.txt", "Accept-Encoding: br, gzip\r\n");
     assert_eq!((&reply.body[..], reply.field("Vary")), (TEXT, None));

@@ -16,12 +16,12 @@ use rotor_http::files::{FilesConfig, StaticFiles};
 use rotor_http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor_test_kit::Directory;
 
-/// Longer than anything here takes.
+/// Longer than any step of these tests takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) const TEXT: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// A directory of its own that is removed at the end.
+/// A temporary directory of its own.
 pub(crate) struct Tree(Directory);
 
 impl Tree {
@@ -51,7 +51,7 @@ impl Tree {
         self.0.join("root")
     }
 
-    /// Writes a file and makes it a day old, so that its tag is strong.
+    /// Writes a file and sets its time one day back, so that its tag is strong.
     pub(crate) fn write(&self, name: &str, content: &[u8]) {
         let path = self.0.join(name);
         fs::write(&path, content).expect("a file");
@@ -68,7 +68,7 @@ impl Tree {
     }
 }
 
-/// A server on a thread of its own.
+/// A server on its own thread.
 pub(crate) struct Site {
     address: SocketAddr,
     handle: LoopHandle,
@@ -171,7 +171,7 @@ pub(crate) fn receive_head(client: &mut Client) -> Reply {
     Reply { status, head, body: Vec::new() }
 }
 
-/// Reads one answer, exactly as long as it says.
+/// Reads one answer, exactly as long as it announces.
 pub(crate) fn receive(client: &mut Client, is_head: bool) -> Reply {
     let mut reply = receive_head(client);
     let has_body = !is_head && !matches!(reply.status, 204 | 304);

@@ -1,22 +1,22 @@
-//! Bodies of every kind: any cut decodes to the same data and the same end, which are those of the
-//! naive decoder.
+//! Bodies of every kind: any cut decodes to the same data and the same end, and these are the
+//! results of the naive decoder.
 
 use rotor_http::h1::{Body, BodyDecoder, BodyError, Limits};
 
 use super::input::{Cuts, Input};
 use super::naive::{self, ChunkLimits, Line, Verdict};
 
-/// What came of a body.
+/// The result of decoding a body.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     data: Vec<u8>,
     consumed: usize,
-    /// Whether it ended, or why it did not; `Ok(false)` waits.
+    /// Whether it ended, or why it did not; `Ok(false)` means that more is needed.
     end: Result<bool, BodyError>,
     trailers: Vec<Line>,
 }
 
-/// The kind of body, limits, cuts, then the body and whatever follows it.
+/// The kind of body, limits, cuts, then the body and the bytes after it.
 pub(super) fn run(data: &[u8]) {
     let mut choices = Input::new(data);
     let body = match choices.byte() % 8 {
@@ -65,7 +65,7 @@ fn choose_limits(choices: &mut Input<'_>) -> ChunkLimits {
     ChunkLimits { body, line, extensions, trailer, trailers }
 }
 
-/// Decodes what comes in prefixes that grow.
+/// Decodes the input in growing prefixes.
 fn decode(
     mut decoder: BodyDecoder,
     input: &[u8],
@@ -81,8 +81,8 @@ fn decode(
                     assert_eq!(decoder.decode(rest), Err(error), "an error is final");
                     assert_eq!(decoder.decode(b"0\r\n\r\n"), Err(error), "an error is final");
                     assert_eq!(decoder.finish(), Err(error), "an error is final");
-                    // How much was dealt with before the bad byte was seen is no part of the
-                    // answer.
+                    // The number of bytes consumed before the bad byte was seen is no part of the
+                    // result.
                     (out.end, out.consumed) = (Err(error), 0);
                 }
                 Ok(decoded) => {
@@ -123,7 +123,7 @@ fn decode(
     out
 }
 
-/// Decodes what there is of a good body; answers its data, and how much of the input that took.
+/// Decodes the available part of a valid body. Returns its data and the number of bytes consumed.
 pub(super) fn decode_data(decoder: &mut BodyDecoder, input: &[u8]) -> (Vec<u8>, usize) {
     let (mut data, mut consumed) = (Vec::new(), 0);
     loop {
@@ -164,7 +164,7 @@ fn check_chunked(input: &[u8], limits: &ChunkLimits, whole: &Outcome) {
     }
 }
 
-/// All trailers are there, in order, but for those that mean nothing after the body.
+/// All trailers are present, in order, except those that have no meaning after the body.
 fn check_trailers(found: &[Line], all: &[Line]) {
     let mut found = found.iter().peekable();
     for line in all {

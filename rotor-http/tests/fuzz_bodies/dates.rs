@@ -1,5 +1,5 @@
-//! Dates: what is written is read back, and what is read is one of the three spellings of the
-//! answer.
+//! Dates: a written date is read back, and a date that was read is one of the three spellings of
+//! the result.
 
 use rotor_http::h1::{DateCache, format_date, parse_date};
 
@@ -10,11 +10,11 @@ const DAYS: [&str; 7] =
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// 1970-01-01 and 10000-01-01 in days since the year 0.
+/// 1970-01-01 and 10000-01-01, in days since the year 0.
 const EPOCH: i64 = 719_528;
 const END: i64 = 3_652_425;
 
-/// The present, another time, then a text.
+/// The current time, another time, then a text.
 pub(super) fn run(data: &[u8]) {
     let mut choices = Input::new(data);
     let now = choices.long() as i64;
@@ -43,7 +43,7 @@ fn check_written(second: i64, now: i64) {
     }
 }
 
-/// Spells out every answer again; the weekday and a leap second are not looked at.
+/// Formats each result again and compares it; the weekday and a leap second are not checked.
 fn check_read(text: &[u8], now: i64) {
     let Some(second) = parse_date(text, now) else { return };
     let text = std::str::from_utf8(text).expect("a date is ASCII");
@@ -58,12 +58,12 @@ fn check_read(text: &[u8], now: i64) {
     assert!(is_long || DAYS.iter().any(|name| name[..3] == *day));
     let (_, spelled) = spelling.split_once([',', ' ']).expect("a weekday");
     let rest = rest.replace(":60 ", ":59 ");
-    // asctime pads the day with a space; a zero is read too.
+    // asctime pads the day with a space; a zero is accepted, too.
     let is_padded_with_zero = !text.contains(',') && text.as_bytes()[8] == b'0';
     let rest = if is_padded_with_zero { rest.replacen(" 0", "  ", 1) } else { rest };
     assert_eq!(rest, spelled, "{text} is {second}");
     if text.contains(',') && is_long {
-        // A present that does not fit the format is the nearest one that does.
+        // A current time that does not fit the format is clamped.
         let now = now.clamp(0, (END - EPOCH) * 86_400 - 1);
         assert!(second <= now + 51 * 366 * 86_400, "no more than fifty years ahead");
     }
@@ -71,7 +71,7 @@ fn check_read(text: &[u8], now: i64) {
     assert_eq!(parse_date(&format_date(second), now), Some(fitting));
 }
 
-/// A date taken apart by counting.
+/// A date computed by counting days.
 struct Date {
     weekday: usize,
     year: i64,

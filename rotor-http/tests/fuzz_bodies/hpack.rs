@@ -1,5 +1,5 @@
-//! Blocks of fields: whatever they are, they stay within their bounds, and what was decoded is
-//! encoded and decoded again to the same.
+//! Field blocks: any block stays within the bounds, and decoded fields survive encoding and
+//! decoding.
 
 use rotor_http::Limits;
 use rotor_http::h2::hpack::{Bounds, FieldList, HpackDecoder, HpackEncoder};
@@ -16,7 +16,7 @@ pub(super) fn run(data: &[u8]) {
     };
     let table = choices.pick(&[4096, 0, 64, 65_535]);
     let (mut whole, mut list) = (HpackDecoder::new(table), FieldList::new());
-    // Several blocks, so that the table plays a part.
+    // Several blocks, so that they use the dynamic table.
     for block in data.get(4..).unwrap_or_default().split(|octet| *octet == 0xfe) {
         list.clear();
         if whole.decode(block, &mut list, &bounds).is_err() {
@@ -33,7 +33,7 @@ pub(super) fn run(data: &[u8]) {
     }
 }
 
-/// What was decoded, encoded, is the same fields.
+/// Decoded fields are the same after encoding and decoding.
 fn check_round_trip(list: &FieldList) {
     let (encoder, mut block) = (HpackEncoder::new(), Vec::new());
     for field in list.fields().iter() {
@@ -49,7 +49,7 @@ fn check_round_trip(list: &FieldList) {
     assert_eq!(lower(list), lower(&second));
 }
 
-/// What reaches a handler holds nothing that a server of HTTP/1.1 would read in another way.
+/// The fields for a handler contain nothing that an HTTP/1.1 server would read differently.
 fn check(request: &CheckedRequest, list: &FieldList) {
     let target = request.target(list).expect("it was checked");
     assert!(target.as_str().bytes().all(|byte| byte.is_ascii_graphic()));
@@ -60,7 +60,7 @@ fn check(request: &CheckedRequest, list: &FieldList) {
         assert!(!field.name.is_empty() && !field.name.starts_with(':'), "{field:?}");
         assert!(!field.name.bytes().any(|byte| byte.is_ascii_uppercase()), "{field:?}");
         assert!(!["connection", "transfer-encoding"].contains(&field.name));
-        // Of itself no request has it: it is what the peer asks for by `:protocol`.
+        // A request cannot contain this field; it is made of the peer's `:protocol`.
         assert!(field.name != "upgrade" || request.purpose == StreamPurpose::Protocol);
     }
 }

@@ -1,6 +1,6 @@
-//! A client's connection of HTTP/2 with several requests under way: whatever a server says behind
-//! its settings, however it is cut, comes to the same outcomes; each request has one; what waits
-//! stays bounded, and silence ends the connection.
+//! A client connection of HTTP/2 with several requests under way. Any bytes after the server's
+//! settings have the same outcomes, however they are cut; each request has one outcome; pending
+//! data stays bounded, and silence ends the connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use rotor_stream::testing::Driver;
 
 use super::input::Input;
 
-/// Longer than any time that is set, one after the other, twice.
+/// More than twice the sum of all configured times.
 const IDLE_TIME: Duration = Duration::from_secs(1_000);
 
 /// A server's settings, and the acknowledgement of ours.
 const SETTINGS: [u8; 18] = [0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0];
 
-/// Requests that are made.
+/// The number of requests.
 const REQUESTS: usize = 5;
 
 #[derive(Default)]
@@ -34,7 +34,7 @@ struct TestContext {
     returned: usize,
 }
 
-/// A source of some requests with bodies and without.
+/// A source of requests with and without bodies.
 struct RequestSequence;
 
 impl RequestSource<Fetch<TestContext>> for RequestSequence {
@@ -70,10 +70,10 @@ pub(super) fn run(data: &[u8]) {
     assert_eq!(run_requests(begins, bytes, piece), whole, "in pieces of {piece}");
 }
 
-/// What became of the requests.
+/// The outcomes of the requests.
 fn run_requests(begins: bool, bytes: &[u8], piece: usize) -> (Vec<String>, usize) {
-    // All are under way before anything else comes: what answers a request that is not, in the same
-    // read, is found to be nobody's, and in the next it is not.
+    // All requests start before anything else arrives. A response to a request that has not started
+    // is for an unknown stream in the same read, but not in the next one.
     let wanted = if begins { REQUESTS } else { 1 };
     let http2 = Http2Config::new().prior_knowledge(true);
     let limits = Limits::new().buffered_body_bytes_max(1000);

@@ -1,5 +1,5 @@
-//! A server's connection of HTTP/2, handlers and all: any bytes behind the preface, however they
-//! are cut. Handlers are called for the same requests, what waits stays bounded, and silence ends
+//! A server connection of HTTP/2 with its handlers: any bytes after the preface, however they are
+//! cut. Handlers are called for the same requests, pending data stays bounded, and silence ends
 //! every connection.
 
 use std::time::Duration;
@@ -12,10 +12,10 @@ use rotor_stream::testing::Driver;
 use super::connection::{Site, TestContext};
 use super::input::Input;
 
-/// Longer than any time that is set, one after the other, twice.
+/// More than twice the sum of all configured times.
 const IDLE_TIME: Duration = Duration::from_secs(1_000);
 
-/// Enough that no stream is refused: whether one is depends on how fast others end.
+/// So many that no stream is refused, since refusal depends on how fast other streams end.
 const STREAMS_MAX: u32 = 100_000;
 
 pub(super) fn run(data: &[u8]) {

@@ -1,4 +1,4 @@
-//! Frames, settings, priorities and Huffman codes, out of any bytes.
+//! Frames, settings, priorities and Huffman codes, from any bytes.
 
 use rotor_http::h2::frame::{Frame, FrameHeader};
 use rotor_http::h2::hpack::{decode_huffman, encode_huffman};

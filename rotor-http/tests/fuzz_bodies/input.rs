@@ -1,5 +1,5 @@
-//! Makes choices out of fuzzed bytes: the first bytes of an input choose, the rest is what they
-//! choose for.
+//! Derives choices from fuzzed bytes: the first bytes of an input are choices, the rest is the data
+//! that they apply to.
 
 use rotor_http::{Limits, Method};
 
@@ -42,7 +42,7 @@ impl<'a> Input<'a> {
         (0..8).fold(0, |number, _| number << 8 | u64::from(self.byte()))
     }
 
-    /// A length byte, then so many bytes, as far as there are.
+    /// Reads a length byte, then that many bytes, or as many as are left.
     pub(super) fn bytes(&mut self) -> &'a [u8] {
         let len = usize::from(self.byte()).min(self.rest.len());
         let (bytes, rest) = self.rest.split_at(len);
@@ -50,7 +50,7 @@ impl<'a> Input<'a> {
         bytes
     }
 
-    /// As `bytes`; each byte a character.
+    /// The same as `bytes`, with each byte as a character.
     pub(super) fn text(&mut self) -> String {
         self.bytes().iter().map(|&byte| char::from(byte)).collect()
     }
@@ -60,7 +60,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The methods that change how a message is read, and one that does not.
+/// The methods that change how a message is read, and some that do not.
 pub(super) const METHODS: [Method<'static>; 8] = [
     Method::Get,
     Method::Head,
@@ -82,7 +82,7 @@ impl Cuts {
         Cuts { points: [input.short(), input.short(), input.short()] }
     }
 
-    /// The lengths of the prefixes that come one after the other, the last of them everything.
+    /// The lengths of the successive prefixes; the last one is the whole input.
     pub(super) fn prefixes(&self, len: usize) -> [usize; 4] {
         let [a, b, c] = self.points.map(|point| point % (len + 1));
         let mut prefixes = [a, b, c, len];
@@ -97,7 +97,7 @@ impl Cuts {
     }
 }
 
-/// The limits of a head, in the open.
+/// The limits of a head, with public fields.
 #[derive(Clone, Copy)]
 pub(super) struct HeadLimits {
     pub(super) head: usize,
@@ -108,8 +108,7 @@ pub(super) struct HeadLimits {
 }
 
 impl HeadLimits {
-    /// The defaults, some that are easily reached, and some that nothing short of the input's end
-    /// reaches.
+    /// The defaults, some small ones, and some that only the end of the input reaches.
     pub(super) fn choose(input: &mut Input<'_>) -> HeadLimits {
         input.pick(&[
             HeadLimits {

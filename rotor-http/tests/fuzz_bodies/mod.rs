@@ -1,10 +1,10 @@
-//! What each fuzz target does with its input, as ordinary functions: the targets in `fuzz/` call
-//! them under libFuzzer, `tests/corpus.rs` calls them on every saved input.
+//! The fuzz targets as ordinary functions: the targets in `fuzz/` call them under libFuzzer, and
+//! `tests/corpus.rs` calls them on every saved input.
 //!
-//! **Any bytes are a good input; a panic is a finding.** Each body holds the code against three
-//! things: itself (whole, byte by byte and cut anywhere, the answer is the same), a second
-//! implementation written for being plainly right (`naive`), and what its documentation promises
-//! after an error.
+//! **Any bytes are a valid input; a panic is a finding.** Each body compares the code with three
+//! things: itself (whole, byte by byte and cut anywhere, the result is the same), a second
+//! implementation that is obviously correct (`naive`), and what its documentation promises after an
+//! error.
 
 mod body;
 mod connection;

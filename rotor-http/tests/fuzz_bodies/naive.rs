@@ -1,5 +1,5 @@
-//! The rules a second time, in the plainest way: whole messages, lines split at CR LF, everything
-//! copied. Slow, and without the order of checks that the real code has, so that the two are
+//! A second, simple implementation of the rules: whole messages, lines split at CR LF, everything
+//! copied. It is slow and does its checks in another order than the real code, so the two are
 //! unlikely to be wrong in the same way.
 
 use std::net::Ipv6Addr;
@@ -8,10 +8,10 @@ use rotor_http::h1::{Body, Form, Method, Version};
 
 use super::input::HeadLimits;
 
-/// What a whole input says.
+/// The result for a whole input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict<T> {
-    /// The end is not there; whether it can still become good is not looked at.
+    /// The end is missing. Whether the input can still become valid is not checked.
     Incomplete,
     Bad,
     Good(T),
@@ -49,7 +49,7 @@ impl Head {
     }
 }
 
-/// The field as it is read: the whitespace around the value is no part of it.
+/// The field as it is read, without the whitespace around the value.
 pub(super) fn as_read((name, value): Line) -> Line {
     let is_text = |byte: &u8| !b" \t".contains(byte);
     let end = value.iter().rposition(is_text).map_or(0, |last| last + 1);
@@ -66,7 +66,7 @@ pub(super) fn is_token(text: &[u8]) -> bool {
         && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
 }
 
-/// Whether a value may hold this.
+/// Whether a field value may contain this text.
 pub(super) fn is_value(text: &[u8]) -> bool {
     text.iter().all(|&byte| byte == b'\t' || (byte >= 32 && byte != 127))
 }
@@ -102,8 +102,8 @@ fn version(text: &[u8]) -> Option<Version> {
     }
 }
 
-/// What both kinds of head have in common: the limits on the whole, the lines after the first. The
-/// first line is left to `start`.
+/// The common part of both kinds of head: the limits on the whole, and the lines after the first.
+/// `start` parses the first line.
 fn head(
     input: &[u8],
     skipped: usize,
@@ -125,7 +125,7 @@ fn head(
     }
 }
 
-/// The head of a request at the beginning of the input. The form of the target is not looked at.
+/// The head of a request at the beginning of the input. The form of the target is not checked.
 pub(super) fn request_head(input: &[u8], limits: &HeadLimits) -> Verdict<Head> {
     let mut skipped = 0;
     while input[skipped..].starts_with(b"\r\n") {
@@ -196,7 +196,7 @@ pub(super) fn authority(text: &[u8]) -> Option<(String, Option<u16>)> {
     }
 }
 
-/// Digits, and nothing else, as a number; what is too large stays too large.
+/// A number of digits only; a value that is too large stays too large.
 fn number(digits: &[u8], radix: u32) -> Option<u128> {
     if digits.is_empty() {
         return None;
@@ -207,7 +207,7 @@ fn number(digits: &[u8], radix: u32) -> Option<u128> {
     })
 }
 
-/// A request target taken apart.
+/// The parts of a request target.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) form: Form,
@@ -216,7 +216,7 @@ pub(super) struct Target {
     pub(super) query: Option<String>,
 }
 
-/// The target, if its form goes with the method.
+/// The target, if its form is allowed for the method.
 pub(super) fn target(method: &[u8], text: &[u8]) -> Option<Target> {
     if !is_target_text(text) {
         return None;
@@ -249,8 +249,8 @@ pub(super) fn target(method: &[u8], text: &[u8]) -> Option<Target> {
     Some(Target { form: Form::Absolute, authority: Some(authority), path, query })
 }
 
-/// The length of a message without exceptions: no body at all is `Empty` for a request,
-/// `UntilClose` for a response.
+/// The framing of a message without special cases. Without any framing field the result is
+/// `absent`: `Empty` for a request, `UntilClose` for a response.
 pub(super) fn framing(head: &Head, absent: Body) -> Option<Body> {
     let lengths: Vec<&[u8]> = head.values("Content-Length").collect();
     let codings = head.elements("Transfer-Encoding");
@@ -267,18 +267,17 @@ pub(super) fn framing(head: &Head, absent: Body) -> Option<Body> {
     }
 }
 
-/// What the fields of a request ask of its connection.
+/// What the fields of a request mean for its connection.
 #[derive(Debug)]
 pub(super) struct Terms {
     pub(super) body: Body,
     pub(super) expects_continue: bool,
     pub(super) wants_upgrade: bool,
-    /// What `Host` says.
+    /// The content of `Host`.
     pub(super) host: Option<(String, Option<u16>)>,
 }
 
-/// The terms of a request, if there is nothing wrong with it: its framing, its `Host`, what it
-/// expects.
+/// The terms of a request, if its framing, its `Host` and its expectations are valid.
 pub(super) fn terms(head: &Head) -> Option<Terms> {
     let is_http11 = head.version == Version::Http11;
     let hosts: Vec<_> = head.values("Host").map(authority).collect();
@@ -303,14 +302,14 @@ pub(super) fn terms(head: &Head) -> Option<Terms> {
     })
 }
 
-/// Whether the connection persists, as far as the peer says.
+/// Whether the peer keeps the connection open.
 pub(super) fn persists(head: &Head) -> bool {
     let options = head.elements("Connection");
     let has = |option: &str| options.iter().any(|found| found == option);
     !has("close") && (head.version == Version::Http11 || has("keep-alive"))
 }
 
-/// The limits of a chunked body, in the open.
+/// The limits of a chunked body, with public fields.
 #[derive(Clone, Copy)]
 pub(super) struct ChunkLimits {
     pub(super) body: u64,
@@ -320,7 +319,7 @@ pub(super) struct ChunkLimits {
     pub(super) trailers: usize,
 }
 
-/// A body that was decoded, as far as it went.
+/// A body that was decoded, as far as it is valid.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Decoded {
     pub(super) data: Vec<u8>,
@@ -328,7 +327,7 @@ pub(super) struct Decoded {
     pub(super) consumed: usize,
 }
 
-/// Decodes a chunked body. The data in front of what is bad or missing is good.
+/// Decodes a chunked body. The data before an invalid or missing part is valid.
 pub(super) fn chunked(input: &[u8], limits: &ChunkLimits) -> (Verdict<()>, Decoded) {
     let mut done = Decoded::default();
     let verdict = chunks(input, limits, &mut done);
@@ -391,12 +390,12 @@ fn are_extensions(text: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// What follows after spaces and tabs.
+/// The text after leading spaces and tabs.
 fn skip_space(text: &[u8]) -> &[u8] {
     &text[text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()..]
 }
 
-/// Length of the quoted string at the beginning, 0 if there is none.
+/// The length of the quoted string at the beginning, 0 if there is none.
 fn quoted(text: &[u8]) -> usize {
     let mut at = 1;
     loop {

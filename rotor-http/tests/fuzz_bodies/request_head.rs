@@ -1,4 +1,4 @@
-//! Request heads: any cut gives the same answer, and it is that of the naive reading.
+//! Request heads: any cut gives the same result, which is that of the naive reader.
 
 use rotor_http::h1::{
     FieldStorage, HeadReader, Limits, RequestError, RequestHead, RequestSemantics,
@@ -7,7 +7,7 @@ use rotor_http::h1::{
 use super::input::{Cuts, HeadLimits, Input};
 use super::naive::{self, Verdict};
 
-/// Limits, cuts, then the head and whatever follows it.
+/// Limits, cuts, then the head and the bytes after it.
 pub(super) fn run(data: &[u8]) {
     let mut choices = Input::new(data);
     let head_limits = HeadLimits::choose(&mut choices);
@@ -48,7 +48,7 @@ pub(super) fn run(data: &[u8]) {
     }
 }
 
-/// The length of the head, read from prefixes that grow.
+/// The length of the head, read from growing prefixes.
 fn read(
     input: &[u8],
     prefixes: impl IntoIterator<Item = usize>,
@@ -77,7 +77,8 @@ fn read(
     Ok(None)
 }
 
-/// "After an error the reader goes on saying the same or another error", whether more comes or not.
+/// "After an error the reader goes on saying the same or another error", with or without more
+/// input.
 fn stays_refused(reader: &mut HeadReader, input: &[u8], limits: &Limits) {
     for more in [&b""[..], b"\n", b"\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"] {
         let again = [input, more].concat();
@@ -87,8 +88,7 @@ fn stays_refused(reader: &mut HeadReader, input: &[u8], limits: &Limits) {
     }
 }
 
-/// Both ways to read the head, the fast and the slow one, find the parts that the naive reading
-/// finds.
+/// The fast and the slow path find the same parts of the head as the naive reader.
 fn compare(input: &[u8], limits: &Limits, expected: &naive::Head, target: &naive::Target) {
     let mut storage = FieldStorage::new();
     let mut reader = HeadReader::new();
@@ -129,7 +129,7 @@ fn compare_head(head: &RequestHead<'_>, expected: &naive::Head, target: &naive::
     compare_terms(RequestSemantics::from_head(head), expected, target);
 }
 
-/// Each byte a character.
+/// Each byte as a character.
 fn latin1(bytes: &[u8]) -> String {
     bytes.iter().map(|&byte| char::from(byte)).collect()
 }

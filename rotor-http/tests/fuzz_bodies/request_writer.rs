@@ -1,5 +1,5 @@
-//! Any sequence of calls to the writer of requests: a refused call leaves no trace, and a request
-//! that is done reads back whole, as what was accepted.
+//! Any sequence of calls to the writer of requests: a refused call changes nothing, and a finished
+//! request is read back complete, as it was accepted.
 
 use rotor_http::h1::{
     Body, BodyDecoder, FieldStorage, HeadReader, Limits, MessageError, Method, RequestSemantics,
@@ -10,7 +10,7 @@ use super::body::decode_data;
 use super::input::{HeadLimits, Input};
 use super::naive::{self, ChunkLimits, Line, Verdict};
 
-/// Calls that one input makes at most: the reader that reads them back takes so many fields.
+/// The maximum of calls for one input, since the reader accepts this number of fields.
 const CALLS_MAX: usize = 100;
 
 /// What has been accepted so far.
@@ -36,7 +36,7 @@ struct Run {
     model: Model,
 }
 
-/// Calls, one after the other.
+/// Calls, one after another.
 pub(super) fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let mut run = Run { state: RequestState::new(), out: Vec::new(), model: Model::default() };
@@ -67,7 +67,7 @@ const NAMES: [&str; 13] = [
 
 const VALUES: [&[u8]; 4] = [b"example.com", b"[::1]:80", b"100-continue", b"a\r\nb"];
 
-/// A method by name, known or not, token or not.
+/// A method by name: known or unknown, a token or not.
 fn choose_method(input: &mut Input<'_>) -> String {
     let known = ["GET", "HEAD", "POST", "PUT", "CONNECT", "OPTIONS", "PATCH"];
     match input.byte() {
@@ -114,14 +114,14 @@ impl Model {
         self.is_in_fields() && !is_reserved && is_host_good && is_field
     }
 
-    /// Octets of body that may still come.
+    /// Bytes that the body may still have.
     fn room(&self) -> u64 {
         if self.is_chunked { u64::MAX } else { self.length.unwrap_or(0) - self.body.len() as u64 }
     }
 }
 
 impl Run {
-    /// One call, which the model says is accepted or not.
+    /// Makes one call and checks that it is accepted if the model says so.
     fn expect(
         &mut self,
         is_good: bool,
@@ -207,7 +207,7 @@ impl Run {
             }
             _ => input.text(),
         };
-        // A known method is the same one by another name.
+        // A known method may also be given as an extension method with its name.
         let is_by_name = input.flag();
         let named = if is_by_name { Method::new(&method) } else { None };
         let named = named.unwrap_or(Method::Extension(&method));
@@ -239,7 +239,7 @@ impl Run {
         }
     }
 
-    /// Reads back what was written, as a server.
+    /// Reads the output back, as a server.
     fn check(&self) {
         let model = &self.model;
         assert_eq!(self.state.is_unstarted(), !model.is_started);

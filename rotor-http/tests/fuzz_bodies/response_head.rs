@@ -1,5 +1,5 @@
-//! Response heads as a client reads them: any cut gives the same answer, and it is that of the
-//! naive reading.
+//! Response heads as a client reads them: any cut gives the same result, which is that of the naive
+//! reader.
 
 use rotor_http::h1::{
     Body, FieldStorage, HeadReader, Limits, Method, ResponseHead, ResponseHeadError,
@@ -9,7 +9,7 @@ use rotor_http::h1::{
 use super::input::{Cuts, HeadLimits, Input, METHODS};
 use super::naive::{self, Verdict};
 
-/// The request, limits, cuts, then the head and whatever follows it.
+/// The request, limits, cuts, then the head and the bytes after it.
 pub(super) fn run(data: &[u8]) {
     let mut choices = Input::new(data);
     let method = choices.pick(&METHODS);
@@ -61,7 +61,7 @@ pub(super) fn run(data: &[u8]) {
     }
 }
 
-/// The length of the head, read from prefixes that grow.
+/// The length of the head, read from growing prefixes.
 fn read(
     input: &[u8],
     prefixes: impl IntoIterator<Item = usize>,

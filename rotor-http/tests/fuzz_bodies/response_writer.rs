@@ -1,5 +1,5 @@
-//! Any sequence of calls to the writer of responses: what is on the wire is what was accepted, a
-//! refused call leaves no trace, and a response that is done reads back whole.
+//! Any sequence of calls to the writer of responses: the wire has exactly what was accepted, a
+//! refused call changes nothing, and a finished response is read back complete.
 
 use rotor_http::h1::{
     Body, BodyDecoder, DateCache, Ending, FieldStorage, HeadReader, Limits, MessageError, Method,
@@ -10,10 +10,10 @@ use super::body::decode_data;
 use super::input::{HeadLimits, Input};
 use super::naive::{self, ChunkLimits, Line, Verdict};
 
-/// Calls that one input makes at most: the reader that reads them back takes so many fields.
+/// The maximum of calls for one input, since the reader accepts this number of fields.
 const CALLS_MAX: usize = 100;
 
-/// What the request was, and what has been accepted so far.
+/// The request, and what has been accepted so far.
 struct Model {
     reply: ReplyTo,
     method: Method<'static>,
@@ -24,7 +24,7 @@ struct Model {
     is_chunked: bool,
     is_head_done: bool,
     closed_in_time: bool,
-    /// Octets of body that were accepted, sent or not.
+    /// Bytes of the body that were accepted, sent or not.
     body_len: u64,
     sent: Vec<u8>,
     trailers: Vec<Line>,
@@ -84,7 +84,7 @@ fn choose_reply(input: &mut Input<'_>) -> ReplyTo {
     }
 }
 
-/// Statuses with rules of their own, and two without.
+/// Statuses with special rules, and others without.
 fn choose_status(input: &mut Input<'_>) -> Status {
     let code = match input.byte() % 16 {
         0 => 200,
@@ -210,7 +210,7 @@ impl Model {
 }
 
 impl Run {
-    /// One call, which the model says is accepted or not.
+    /// Makes one call and checks that it is accepted if the model says so.
     fn expect(
         &mut self,
         is_good: bool,
@@ -329,8 +329,8 @@ impl Run {
 
     fn done_with_trailers(&mut self, input: &mut Input<'_>) {
         let fields = choose_fields(input);
-        // What is allowed in a trailer is not modelled twice: two names that are not, and nothing
-        // else that is.
+        // The rules for trailer fields are not modelled completely: this covers the names in
+        // `NAMES` and names of one byte, and the test skips all others.
         let is_allowed = |name: &str| {
             let known = ["trailer", "host", "date", "upgrade", "content-type", "x-forwarded-for"];
             !is_reserved(name) && !known.contains(&name.to_ascii_lowercase().as_str())
@@ -348,7 +348,7 @@ impl Run {
         }
     }
 
-    /// Reads back what was written, as a client of the same request.
+    /// Reads the output back, as the client that sent the request.
     fn check(&self) {
         let model = &self.model;
         let ending = self.state.ending();

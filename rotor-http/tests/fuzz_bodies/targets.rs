@@ -1,4 +1,4 @@
-//! Targets, authorities, methods and comma lists, each by itself.
+//! Targets, authorities, methods and comma lists, each tested alone.
 
 use rotor_http::h1::{
     Authority, FieldStorage, HeadReader, Limits, MessageError, Method, RequestError, RequestHead,
@@ -8,7 +8,7 @@ use rotor_http::h1::{
 use super::input::{Input, METHODS};
 use super::naive;
 
-/// A method, then a text that is taken for each of the things in turn.
+/// A method, then a text that is parsed as each of these in turn.
 pub(super) fn run(data: &[u8]) {
     let mut choices = Input::new(data);
     let method = choices.pick(&METHODS);
@@ -35,8 +35,7 @@ fn check_authority(text: &[u8]) {
     }
 }
 
-/// What the writer of requests writes the reader reads back; what it refuses the reader refuses
-/// too.
+/// The reader reads back what the writer of requests writes, and refuses what the writer refuses.
 fn check_target(method: Method<'_>, text: &[u8]) {
     let expected = naive::target(method.as_str().as_bytes(), text);
     let input = [method.as_str().as_bytes(), b" ", text, b" HTTP/1.1\r\nHost: a\r\n\r\n"].concat();
@@ -46,7 +45,7 @@ fn check_target(method: Method<'_>, text: &[u8]) {
     match (&read, &expected) {
         (Ok(Some(head)), Some(expected)) => assert_eq!(parts(head), *expected),
         (Err(RequestError::Head(_) | RequestError::TargetForm), None) => {}
-        // A space ends the target; what follows may happen to be the rest of a good head.
+        // A space ends the target; the text after it may happen to be the rest of a valid head.
         (Ok(_), None) if text.contains(&b' ') => {}
         _ => panic!("{read:?}, not {expected:?}"),
     }

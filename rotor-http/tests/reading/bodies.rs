@@ -1,4 +1,4 @@
-//! Bodies: where they end, and what is data of them.
+//! Bodies: where they end, and which bytes are their data.
 
 use rotor_http::h1::{Body, BodyDecoder, BodyError, Limits};
 

@@ -1,4 +1,4 @@
-//! Heads: errors that stay errors and have names, and what follows from the head of a response.
+//! Heads: errors that are final and named, and what the head of a response implies.
 
 use std::error::Error;
 
@@ -37,7 +37,7 @@ fn an_error_in_a_head_is_final() {
     }
 }
 
-/// Why a request, or with `of_response` a response, is refused, down to the cause.
+/// Why a request (with `of_response`, a response) is refused, down to the cause.
 fn reason(head: &[u8], of_response: bool) -> String {
     let (limits, mut storage) = (Limits::default(), FieldStorage::new());
     let mut reader = HeadReader::new();
@@ -58,7 +58,7 @@ fn reason(head: &[u8], of_response: bool) -> String {
 fn head_errors_name_their_reason() {
     let (line_end, version) = ("does not end with CR LF", "the protocol version is malformed");
     for (head, of_response, expected) in [
-        // Lines that end in LF alone, wherever the first of them is.
+        // Lines that end in LF alone, at each place where that may come first.
         (&b"GET / HTTP/1.1\nHost: a\n\n"[..], false, line_end),
         (b"GET\n", false, line_end),
         (b"GET /\n", false, line_end),
@@ -83,7 +83,7 @@ fn head_errors_name_their_reason() {
         (b"\x15\x03\x03\0\x02\x02\x46", true, "this is TLS"),
         (b"\x16\x03\x03\0\x7a", true, "this is TLS"),
         (b"H\x16TP/1.1 200 OK\r\n", true, version),
-        // The cases that `Host` and lengths have.
+        // The different errors of `Host` and of lengths.
         (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", false, "Host is not a host"),
         (b"GET / HTTP/1.1\r\n\r\n", false, "Host is missing"),
         (b"GET / HTTP/1.1\r\nHost : a\r\n\r\n", false, "a field name is not a token"),

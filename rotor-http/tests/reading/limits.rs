@@ -4,7 +4,7 @@ use rotor_http::h1::{Body, BodyDecoder, BodyError, Limits, Method};
 
 use crate::{answers, check, get, post};
 
-/// Limits hold at n − 1 and n, and not at n + 1. `input(n)` has a part of that size.
+/// The limit accepts n − 1 and n, and refuses n + 1. `input(n)` has a part of that size.
 fn check_limit(
     name: &str,
     limits: &Limits,

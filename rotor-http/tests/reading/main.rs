@@ -1,5 +1,5 @@
-//! The reading half of `h1`: every limit at n − 1, n and n + 1, errors that stay errors, response
-//! heads, and heads changed at random; whole, byte by byte and cut. The rules for requests are in
+//! The reading half of `h1`: every limit at n − 1, n and n + 1, final errors, response heads, and
+//! randomly changed heads; whole, byte by byte and cut. The rules for requests are in
 //! `server/rules`.
 
 mod bodies;
@@ -12,7 +12,7 @@ use rotor_http::h1::{
     Body, BodyDecoder, FieldStorage, HeadReader, Limits, Method, RequestSemantics,
 };
 
-/// A server's view of one connection: what it has not consumed, and what it has made of the rest.
+/// A server's view of one connection: the input that is not consumed, and the results of the rest.
 struct Connection {
     input: Vec<u8>,
     reader: HeadReader,
@@ -33,7 +33,7 @@ impl Connection {
         while !self.is_over && self.step() {}
     }
 
-    /// One head or one piece of body; returns whether there may be more.
+    /// Reads one head or one piece of a body. Returns whether there may be more.
     fn step(&mut self) -> bool {
         if self.body.is_some() {
             return self.body_step();
@@ -108,16 +108,16 @@ impl Connection {
     }
 }
 
-/// What a server makes of the pieces: each request with its body, then the status with which it
-/// refuses the rest, or `...` where it waits.
+/// The server's result for these pieces: each request with its body, then the status with which it
+/// refuses the rest, or `...` if it waits.
 fn answers<'a>(limits: &Limits, pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut connection = Connection::new(limits.clone());
     pieces.into_iter().for_each(|piece| connection.feed(piece));
     connection.finish()
 }
 
-/// Runs the input whole, byte by byte, and in two pieces (in all ways if it is short), and demands
-/// one answer.
+/// Runs the input whole, byte by byte, and in two pieces (at every cut if it is short), and
+/// requires one result.
 fn check(name: &str, limits: &Limits, input: &[u8], expected: &str) {
     assert_eq!(answers(limits, [input]), expected, "{name}, whole: {}", input.escape_ascii());
     let bytes = answers(limits, input.chunks(1));
@@ -130,18 +130,18 @@ fn check(name: &str, limits: &Limits, input: &[u8], expected: &str) {
     }
 }
 
-/// A GET with these field lines beside `Host`.
+/// A GET with these field lines after `Host`.
 fn get(lines: &str) -> Vec<u8> {
     format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n").into_bytes()
 }
 
-/// A POST with these field lines beside `Host`, and what follows the head.
+/// A POST with these field lines after `Host`, and the bytes after the head.
 fn post(lines: &str, body: &str) -> Vec<u8> {
     format!("POST / HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n{body}").into_bytes()
 }
 
-/// The fast way and the scanner must never differ: good heads with one to three bytes changed,
-/// whole and in bytes.
+/// The fast path and the scanner must always agree: valid heads with one to three bytes changed,
+/// whole and byte by byte.
 #[test]
 fn mutated_heads_parse_the_same_however_they_are_split() {
     let seeds: [&[u8]; 5] = [

@@ -31,7 +31,7 @@ pub(crate) struct TestContext {
 /// | `/hold` | takes the body in pieces of at least 4 bytes, each after it was woken |
 /// | `/wait`, `/wait-for-ever` | answers when it is woken |
 /// | `/big` | a megabyte in one call, `/stream` the same at the peer's pace, of unknown length |
-/// | `/panic`, `/panic-late`, `/panic-in-body` | panics before, in, or after a callback |
+/// | `/panic`, `/panic-late`, `/panic-in-body` | panics before its answer, after it, or when it gets the body |
 /// | `/chunked` | an answer of unknown length, with a trailer |
 /// | `/status/204` | that status, and nothing else |
 /// | `/authority` | answers with the host that the request is for |

@@ -1,4 +1,4 @@
-//! Answers whose bodies are stored, and requests that send what was.
+//! Answers whose bodies are stored, and requests that send stored bodies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ struct TestContext {
     outcome: Option<Future<ClientResult<StoringRequest>>>,
 }
 
-/// Sends a body and stores the answer's.
+/// Sends a body and stores that of the answer.
 #[derive(Debug)]
 struct StoringRequest {
     sends: Body,

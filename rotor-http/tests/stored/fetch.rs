@@ -1,4 +1,4 @@
-//! A response fetched into a file, through a pool, from a server of ours, on the kernel's sockets.
+//! A response fetched into a file, through a pool, from a server of this crate, on real sockets.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use rotor_http::{BodyError, MessageError, Status};
 
 use crate::place::{SpoolDirectory, pattern_bytes, wait_until_empty};
 
-/// Answers with so many octets as the target says, in chunks below `/chunks`.
+/// Answers with the number of bytes that the target names, below `/chunks` in chunks.
 struct PatternServer;
 
 impl PatternServer {
@@ -65,7 +65,7 @@ rotor_compose! {
 
 type FetchFn<'a> = &'a dyn Fn(Fetch<()>) -> Result<Fetched, ClientError>;
 
-/// Runs a server and a pool, whose bodies go to that spool, while `work` fetches.
+/// Runs a server and a pool that stores bodies in this spool, while `work` fetches.
 fn with_server(spool: &Spool, work: impl FnOnce(FetchFn<'_>) + Send) {
     let (mut address, mut pool) = (None, None);
     let config = ClientConfig::new().spool(spool.clone());
@@ -92,7 +92,7 @@ fn with_server(spool: &Spool, work: impl FnOnce(FetchFn<'_>) + Send) {
     let handle = instance.handle();
     thread::scope(|threads| {
         threads.spawn(move || {
-            // Also where an assertion fails: else the loop would go on forever.
+            // Also if an assertion fails; otherwise the loop would run forever.
             let _stop = StopOnDrop(handle);
             work(&|fetch| get(&pool, address, fetch.host("octets")));
         });

@@ -1,5 +1,5 @@
-//! Bodies that are stored for their handlers, of servers and clients: on scripted sockets, with the
-//! files of a real directory and a disk that is as slow as it is told to be.
+//! Stored bodies, on servers and clients: on scripted sockets, with files in a real directory and a
+//! disk whose speed the test controls.
 #![forbid(unsafe_code)]
 
 mod client;

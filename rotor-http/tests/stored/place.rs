@@ -1,4 +1,4 @@
-//! A directory of its own for the files of a spool, and a disk that waits.
+//! A temporary directory for the files of a spool, and a disk that the test can stop.
 
 use std::fs;
 use std::sync::mpsc::{Sender, channel};
@@ -7,7 +7,7 @@ use rotor_body::{Spool, SpoolConfig};
 use rotor_core::OffloadPool;
 use rotor_test_kit::Directory;
 
-/// An empty directory, which is removed at the end.
+/// An empty directory that is removed on drop.
 pub(crate) struct SpoolDirectory(pub(crate) Directory);
 
 impl SpoolDirectory {
@@ -15,7 +15,7 @@ impl SpoolDirectory {
         SpoolDirectory(Directory::create())
     }
 
-    /// More than 1,000 octets go to a file, 4,000 at a time.
+    /// Bodies above 1,000 bytes go to a file, 4,000 bytes at a time.
     pub(crate) fn config(&self) -> SpoolConfig {
         SpoolConfig::new(&*self.0).ram_bytes_max(1_000).piece_bytes(4_000).keep_free_bytes(0)
     }
@@ -29,7 +29,7 @@ impl SpoolDirectory {
     }
 }
 
-/// A disk that does nothing before it is released.
+/// A disk that does no work before it is released.
 pub(crate) struct SlowDisk {
     pub(crate) pool: OffloadPool,
     hold: Option<Sender<()>>,
@@ -42,7 +42,7 @@ impl SlowDisk {
         disk
     }
 
-    /// From now on it does nothing.
+    /// Stops the disk from now on.
     pub(crate) fn hold(&mut self) {
         if self.hold.is_some() {
             return;
@@ -59,7 +59,7 @@ impl SlowDisk {
         self.hold = Some(hold);
     }
 
-    /// It does what it was asked for, and all further work.
+    /// Lets the disk do the work that is queued, and all later work.
     pub(crate) fn release(&mut self) {
         self.hold = None;
     }
@@ -73,7 +73,7 @@ pub(crate) fn wait_until_empty(spool: &Spool) {
     assert_eq!((spool.bytes(), spool.unwritten_bytes()), (0, 0));
 }
 
-/// Bytes of which no two neighbours are equal.
+/// A pattern in which no two adjacent bytes are equal.
 pub(crate) fn pattern_bytes(count: usize) -> Vec<u8> {
     (0..count).map(|at| (at % 251) as u8).collect()
 }

@@ -20,7 +20,7 @@ use crate::place::{SlowDisk, SpoolDirectory, pattern_bytes, wait_until_empty};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What the handlers have recorded.
+/// What the handlers record, and what they do when woken.
 #[derive(Default)]
 struct TestContext {
     bodies: Vec<Body>,
@@ -35,14 +35,14 @@ struct TestContext {
 enum OnWakeup {
     #[default]
     More,
-    /// No more; and from then on nothing.
+    /// Pauses the body, then `Nothing`.
     Hold,
     Nothing,
-    /// That something waits in its place for a second, once.
+    /// Waits for a second in its place, once.
     Wait,
 }
 
-/// Answers with the body that it gets.
+/// Answers with the body of the request.
 struct Mirror;
 
 impl Mirror {
@@ -118,7 +118,7 @@ fn driver(spool: &Spool) -> Driver<Machine<Mirror>> {
     driver_with(ServerConfig::new().spool(spool.clone()))
 }
 
-/// Gives the loop turns, and the spool's threads time, until `is_so`.
+/// Turns the loop, and gives the spool's threads time, until `is_so`.
 fn until(
     driver: &mut Driver<Machine<Mirror>>,
     mut is_so: impl FnMut(&mut Driver<Machine<Mirror>>) -> bool,
@@ -199,7 +199,7 @@ fn a_body_of_any_length_in_any_pieces_is_stored_and_sent_back() {
                 let stored = driver.context_mut().bodies.pop().expect("it was stored");
                 assert_eq!(stored.is_in_memory(), length <= 1_000, "{length}");
                 assert!(place.is_empty(), "a file has no name");
-                // The connection is as good as before.
+                // The connection still works.
                 driver.send(&with_length(b"again"));
                 assert_eq!(answer(&mut driver), (200, b"again".to_vec()));
             }
@@ -255,7 +255,8 @@ fn a_body_that_cannot_be_stored_is_refused_before_it_is_sent() {
                 framing += "\r\nExpect: 100-continue";
             }
             driver.send(&head(&framing));
-            // Memory is spent by what comes; all others are known before.
+            // The memory limit is reached by received bytes; all other refusals are known before
+            // the body comes.
             if name.starts_with("memory") {
                 driver.take_received();
                 driver.send(&pattern_bytes(length - 1));
@@ -285,7 +286,7 @@ fn a_body_that_cannot_be_stored_is_refused_before_it_is_sent() {
     }
 }
 
-/// The three counters of bodies that were refused.
+/// The total of the three counters of refused bodies.
 fn unstored_counts(counters: &Counters) -> u64 {
     counters.bodies_too_large() + counters.bodies_without_room() + counters.bodies_not_stored()
 }
@@ -319,7 +320,7 @@ fn a_disconnected_peer_leaves_no_file() {
                 }
                 disk.release();
                 if !resets && sent == request.len() {
-                    // It only has nothing more to say.
+                    // The peer has only shut down its side.
                     assert_eq!(answer(&mut driver).0, 200, "slow: {is_slow}");
                     driver.context_mut().bodies.clear();
                 } else {

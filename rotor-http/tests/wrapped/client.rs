@@ -77,7 +77,7 @@ impl Client for PageRequest {
     }
 }
 
-/// Gives the connection one request after the other.
+/// Gives the connection one request after another.
 struct RequestSequence;
 
 impl RequestSource<PageRequest> for RequestSequence {
@@ -111,7 +111,7 @@ fn client(test: &mut Test) -> Peer {
     peer
 }
 
-/// The peer sends a response and ends its side, in order or not.
+/// The peer sends a response and ends its side, with a close record or without.
 fn events_with_end(response: &str, in_order: bool) -> Vec<String> {
     let mut test = Test::new(EventLog::default());
     let peer = client(&mut test);

@@ -1,5 +1,5 @@
-//! HTTP on a wrapping socket: what handlers are told of it, and what becomes of requests where the
-//! wrapper says how the connection has ended.
+//! HTTP on a wrapping socket: what handlers learn about it, and what happens to requests when the
+//! wrapper knows how the connection has ended.
 #![forbid(unsafe_code)]
 
 mod client;
@@ -10,7 +10,7 @@ mod server;
 use record::{Kind, encode};
 use rotor_stream::testing::Peer;
 
-/// Under which payloads are encoded, unless the key is changed.
+/// The key with which payloads are encoded, unless a test changes it.
 const KEY: u8 = 0x55;
 
 /// Sends bytes in records.
@@ -20,7 +20,7 @@ fn send(peer: &Peer, bytes: &[u8]) {
     }
 }
 
-/// What has come in records of data, decoded.
+/// The decoded payload of the data records that have come.
 fn receive(peer: &Peer) -> String {
     let mut encoded = &peer.take_received()[..];
     let mut text = String::new();

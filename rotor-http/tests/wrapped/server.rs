@@ -15,7 +15,7 @@ use crate::{KEY, receive, send};
 type Handler = fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, ()>) -> Reply;
 type Test<S> = TestLoop<Stream<Connection<ServerFn<Handler, ()>>, S>>;
 
-/// Answers with what it can tell of the connection.
+/// Answers with what the handler knows about the connection.
 fn describe_session(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
     let protocol = head.session::<Session>().map(|session| &session.protocol[..]);
     let other = head.session::<String>();
@@ -23,7 +23,7 @@ fn describe_session(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<
     response.reply(Status::OK, "text/plain", text.as_bytes())
 }
 
-/// A server on a socket that is wrapped so.
+/// A server on a socket in this wrapper.
 fn server<S: StreamSocket>(
     wrap: impl FnOnce(ScriptedSocket) -> S,
     config: ServerConfig,
@@ -38,7 +38,7 @@ fn server<S: StreamSocket>(
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
-/// What a server answers that is asked in records.
+/// The server's answer to a request that is sent in records.
 fn answer_in_records<S: StreamSocket>(wrap: impl FnOnce(ScriptedSocket) -> S) -> String {
     let (mut test, peer) = server(wrap, ServerConfig::new());
     peer.send(&encode(Kind::Hello, b"http", KEY));

@@ -1,5 +1,5 @@
-//! What the message writers put on the wire, and that every misuse is refused without a byte
-//! written or a state changed.
+//! What the message writers put on the wire. Every misuse is refused without a written byte or a
+//! changed state.
 
 mod requests;
 mod responses;
@@ -10,7 +10,7 @@ const REPLY: ReplyTo = ReplyTo { keep_alive: true, ..ReplyTo::unreadable() };
 const OLD_REPLY: ReplyTo = ReplyTo { version: Version::Http10, ..REPLY };
 const HEAD_REPLY: ReplyTo = ReplyTo { is_head: true, ..REPLY };
 
-/// A response in the making.
+/// A response that is being written.
 struct Writer {
     out: Vec<u8>,
     state: ResponseState,
@@ -37,7 +37,7 @@ impl Writer {
         self
     }
 
-    /// The call is refused, and leaves no trace.
+    /// The call must be refused and change nothing.
     fn reject(
         &mut self,
         call: impl FnOnce(&mut ResponseState, &mut Vec<u8>) -> Outcome,

@@ -1,4 +1,4 @@
-//! Requests: what goes with them for one connection only, and what is refused.
+//! Requests: fields for one connection only, and refused calls.
 
 use rotor_http::h1::{MessageError, Method, RequestState};
 

@@ -1,5 +1,4 @@
-//! Responses: how they are framed, what each status and method brings, and that every part has its
-//! place.
+//! Responses: their framing, the effect of each status and method, and the order of their parts.
 
 use rotor_http::h1::{
     DateCache, Ending, MessageError, ReplyTo, ResponseState, Sink, Status, Version,

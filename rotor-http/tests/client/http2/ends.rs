@@ -1,4 +1,4 @@
-//! The end of a connection, and what becomes of the requests that are under way.
+//! The end of a connection, and what happens to the requests that are under way.
 
 use rotor_http::Limits;
 use rotor_http::client::{ClientConfig, Http2Config};
@@ -47,8 +47,8 @@ fn requests_beyond_a_goaway_are_returned_in_order() {
     assert!(deadlines.is_sorted(), "the oldest first");
 }
 
-/// RFC 9113 §6.8: a later GOAWAY may leave out more, and must not leave out less. What was made
-/// again elsewhere is not taken back.
+/// RFC 9113 §6.8: a later GOAWAY may exclude more streams, but not fewer. A request that was
+/// retried elsewhere is not taken back.
 #[test]
 fn a_second_goaway_may_lower_the_last_stream_but_not_raise_it() {
     let mut server = Server::new(["/1", "/2", "/3"].map(Probe::get));
@@ -58,7 +58,7 @@ fn a_second_goaway_may_lower_the_last_stream_but_not_raise_it() {
     }
     server.add_request(Probe::get("/4"));
     assert_eq!(server.request_lines().len(), 3, "nothing more begins");
-    // What was left out may be on its way all the same.
+    // Responses to excluded streams may still be in flight.
     server.send(&[page(5, "three"), page(3, "two"), page(1, "one")].concat());
     assert_eq!((server.outcome(0).as_str(), server.end()), ("200 one", Some(0)));
 }
@@ -81,7 +81,8 @@ fn a_refused_request_is_retried_on_another_connection() {
     server.send(&reset(1, 7));
     assert_eq!(returned_count(&server), 1);
     assert_eq!(server.end(), None, "the connection goes on");
-    // HTTP_1_1_REQUIRED is no such promise, and here there is no way but HTTP/2.
+    // HTTP_1_1_REQUIRED does not say that the request was not processed, and here it cannot be sent
+    // over HTTP/1.1.
     server.send(&reset(3, 0xd));
     assert_eq!((returned_count(&server), server.outcome(1).as_str()), (1, "Peer: Reset(13)"));
     server.add_request(Probe::get("/3"));
@@ -162,7 +163,7 @@ fn a_response_complete_before_the_connection_end_is_accepted() {
     assert!(server.driver.is_ended());
 }
 
-/// A response of which the handler holds the second half off, all of which has come.
+/// Sends a whole response, of which the handler holds back the second half.
 fn hold_a_whole_response(server: &mut Server) {
     server.send(&headers(1, &[(":status", "200")], false));
     server.send(&[data(1, b"a", false), data(1, b"b", true)].concat());
@@ -179,14 +180,14 @@ fn resume(server: &mut Server) -> String {
 #[test]
 fn a_held_complete_response_outlives_its_connection_and_timeouts() {
     let held = || Probe { holds: true, ..Probe::get("/").progressive() };
-    // The acknowledgement of our settings.
+    // The acknowledgement of the client's settings.
     let mut server = Server::silent(ClientConfig::new().http2(http2()), [held()]);
     server.send(&settings(&[]));
     hold_a_whole_response(&mut server);
     server.driver.end();
     server.driver.advance(seconds(11));
     assert_eq!(resume(&mut server), "200 ab");
-    // The answer to a PING.
+    // The acknowledgement of a PING.
     let mut server = Server::new([held(), Probe::get("/2")]);
     hold_a_whole_response(&mut server);
     server.driver.advance(seconds(10));
@@ -231,7 +232,7 @@ fn server_without_response_timeout(plans: impl IntoIterator<Item = Probe>) -> Se
     Server::with_limits(Limits::new().response_timeout(seconds(100_000)), plans)
 }
 
-/// Answers the pings from this one on.
+/// Acknowledges the pings from this index on.
 fn answer_pings(server: &mut Server, from: usize) {
     for ping in server.pings.clone().drain(from..) {
         server.send(&super::server::frame(6, 1, 0, &ping));
@@ -240,8 +241,8 @@ fn answer_pings(server: &mut Server, from: usize) {
 
 #[test]
 fn pings_stay_within_the_ping_strikes_of_grpc_servers() {
-    // As they count: one that comes less than five minutes after another, while they send nothing,
-    // is a strike, and the third is one too many.
+    // As those servers count: a PING less than five minutes after another, while the server sends
+    // nothing, is a strike, and the third strike is one too many.
     let asks = || Probe { deadline: seconds(100_000), ..Probe::get("/") };
     let mut server = server_without_response_timeout([asks()]);
     let (mut last, mut strikes) = (None, 0);
@@ -262,7 +263,7 @@ fn pings_stay_within_the_ping_strikes_of_grpc_servers() {
     assert!(server.pings.len() > 20 && server.goaways.is_empty());
 }
 
-/// One that takes nothing: the first request fills the output, and the others are not begun.
+/// A server that reads nothing: the first request fills the output, and the others are not started.
 fn server_with_full_output(others: impl IntoIterator<Item = Probe>) -> Server {
     let much: &'static str = Box::leak("x".repeat(70_000).into_boxed_str());
     let mut server = Server::new([]);
@@ -328,20 +329,20 @@ fn a_silent_server_is_pinged() {
     };
     assert_eq!((pings_after(&mut server, 9), pings_after(&mut server, 1)), (0, 1));
     answer_pings(&mut server, 0);
-    // Other frames say that it is there, and do not wipe the slate of a server of gRPC.
+    // Other frames show that the server is alive, but do not clear the strikes of a gRPC server.
     for _ in 0..15 {
         server.grant_window(0, 1 << 16);
         assert_eq!(pings_after(&mut server, 20), 1);
     }
     assert_eq!((server.outcome(0).as_str(), pings_after(&mut server, 11)), ("nothing yet", 2));
     answer_pings(&mut server, 1);
-    // A response does.
+    // A response clears them.
     server.send(&page(3, ""));
     assert_eq!((pings_after(&mut server, 9), pings_after(&mut server, 1)), (2, 3));
     server.driver.advance(seconds(5));
     assert!(server.outcome(0).contains("TimedOut"), "{}", server.outcome(0));
     assert!(server.driver.is_ended());
-    // Nobody asks while nothing is under way.
+    // No PING is sent while no request is under way.
     let mut server = Server::new([]);
     server.driver.advance(seconds(25));
     server.read();
@@ -352,7 +353,7 @@ fn a_silent_server_is_pinged() {
 fn a_server_that_sends_a_frame_slowly_counts_as_alive() {
     let mut server = Server::new([Probe::get("/").progressive()]);
     server.send(&headers(1, &[(":status", "200")], false));
-    // A little more than `body_rate_min`; what answers a PING would come behind it.
+    // A little more than `body_rate_min`. The acknowledgement of a PING would come after the frame.
     let frame = data(1, &[b'x'; 16_384], true);
     for piece in frame.chunks(1_050) {
         assert_eq!(server.outcome(0), "nothing yet");
@@ -360,7 +361,7 @@ fn a_server_that_sends_a_frame_slowly_counts_as_alive() {
         server.send(piece);
     }
     assert_eq!(server.outcome(0), "200 16384 octets");
-    // One that stops in the middle of a frame is not.
+    // A server that stops in the middle of a frame does not.
     server.add_request(Probe::get("/"));
     server.send(&frame[..5]);
     server.driver.advance(seconds(14));
@@ -371,7 +372,8 @@ fn a_server_that_sends_a_frame_slowly_counts_as_alive() {
 
 #[test]
 fn a_server_that_reads_queued_output_counts_as_alive() {
-    // The answer to a PING comes after all that waits before it, which the windows let pass.
+    // A PING's acknowledgement comes only after all output queued before the PING, which the
+    // windows let pass.
     let much: &'static str = Box::leak("x".repeat(70_000).into_boxed_str());
     let config = ClientConfig::new().http2(http2());
     let mut server = Server::of(config, &[(4, 1 << 20)], []);
@@ -383,11 +385,11 @@ fn a_server_that_reads_queued_output_counts_as_alive() {
         server.driver.make_room(2_000);
         assert_eq!(server.outcome(0), "nothing yet");
     }
-    // One that takes nothing more is not: `response_grace` is over before the time for an answer.
+    // A server that reads nothing more does not: `response_grace` ends before the ping timeout.
     server.driver.advance(seconds(11));
     assert!(server.outcome(0).contains("FlushTimeout"), "{}", server.outcome(0));
     assert!(server.driver.is_ended());
-    // A socket that has room for all of it says nothing of the server.
+    // If the socket buffer accepts all output, that does not show that the server is alive.
     let mut server = Server::new([]);
     server.add_request(Probe::post(BodyPlan::Whole("some")));
     server.driver.advance(seconds(15));
@@ -408,7 +410,7 @@ fn missing_settings_or_acknowledgements_time_out() {
 
 #[test]
 fn a_ping_timeout_is_not_reset_by_new_requests() {
-    // Each request is given up before its server can be found out by it alone.
+    // Each request alone ends before the ping timeout of the server could.
     let asks = || Probe { deadline: seconds(12), ..Probe::get("/") };
     let mut server = server_without_response_timeout([asks()]);
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! Requests and their responses, many at once.
+//! Requests and their responses, many at the same time.
 
 use rotor_http::client::ClientConfig;
 use rotor_http::{Limits, Method};
@@ -15,7 +15,7 @@ fn the_first_request_goes_with_the_preface_and_others_after_settings() {
     assert_eq!(server.request_lines(), ["GET http h /1", "GET http h /2", "GET http h /3"]);
     assert_eq!(server.driver.context_mut().plans.len(), 1, "another connection may take it");
     assert!(server.requests.values().all(|request| request.is_whole));
-    // Answered in another order than they were asked in.
+    // Answered in an order other than that of the requests.
     server.send(&page(3, "two"));
     assert_eq!(server.outcome(1), "200 two");
     assert_eq!(server.request_lines().len(), 4, "there is room for the next");
@@ -93,7 +93,7 @@ fn interim_heads_trailers_and_empty_responses_are_reported() {
     assert!(server.requests.values().all(|request| request.reset.is_none()));
 }
 
-/// RFC 9113 §8.1: END_STREAM may come in an empty DATA, also where there is no body.
+/// RFC 9113 §8.1: END_STREAM may come in an empty DATA frame, even if there is no body.
 #[test]
 fn a_response_awaiting_only_its_end_stream_is_not_reset() {
     let plans = || {
@@ -117,16 +117,16 @@ fn a_response_awaiting_only_its_end_stream_is_not_reset() {
     for (at, expected) in ["200", "304", "200"].iter().enumerate() {
         assert_eq!(server.outcome(at), *expected, "it waits for nothing");
     }
-    // With padding, without, and by trailers.
+    // With padding, without padding, and by trailers.
     server.send(&[frame(0, 9, 1, &[3, 0, 0, 0]), data(3, b"", true)].concat());
     server.send(&[data(5, b"", false), headers(5, &[("a", "b")], true)].concat());
     assert_eq!(resets(&mut server), [None; 3]);
     server.driver.advance(seconds(6));
     assert_eq!((resets(&mut server), server.end()), ([None; 3], None));
-    // Nothing can follow the end.
+    // No frame may follow END_STREAM.
     server.send(&data(3, b"", true));
     assert_eq!(server.end(), Some(5));
-    // What does not come in time is not waited for, nor is what must not come.
+    // The client waits neither for a late END_STREAM nor after a frame that must not come.
     let mut server = Server::new(plans());
     server.send(&heads.concat());
     server.send(&data(1, b"x", false));
@@ -138,7 +138,7 @@ fn a_response_awaiting_only_its_end_stream_is_not_reset() {
     assert_eq!((server.outcome(0).as_str(), server.end()), ("200", None));
 }
 
-/// What a server does behind a whole response is no failure of a request, and no flood.
+/// Frames after a complete response are neither a failure of the request nor a flood.
 #[test]
 fn a_body_in_response_to_head_does_not_cost_the_connection() {
     let count = 300;
@@ -160,7 +160,7 @@ fn a_stream_awaiting_its_end_counts_against_the_stream_limit() {
     assert_eq!((server.outcome(0).as_str(), server.request_lines().len()), ("204", 1));
     server.send(&data(1, b"", true));
     assert_eq!(server.request_lines().len(), 2);
-    // A connection that is to end does not wait for it.
+    // A connection that is about to end does not wait for END_STREAM.
     let closing = || Probe { asks_to_close: true, ..Probe::get("/") };
     let mut server = Server::new([closing()]);
     server.send(&head);
@@ -195,7 +195,7 @@ fn abandoned_requests_are_reset_and_others_continue() {
     server.driver.advance(seconds(3));
     assert_eq!(server.outcome(2), "Peer: Deadline(Receiving)");
     assert_eq!(server.requests[&5].reset, Some(8));
-    // What was on its way to them is no breach of the protocol.
+    // Frames that were in flight on these streams are no protocol error.
     server.send(&[page(1, "x"), data(3, b"y", true), page(5, "z"), page(9, "last")].concat());
     assert_eq!((server.outcome(4).as_str(), server.end()), ("200 last", None));
 }
@@ -206,7 +206,8 @@ fn a_response_complete_before_its_request_is_accepted() {
     server.send(&page(1, "enough"));
     assert_eq!(server.outcome(0), "200 enough");
     assert_eq!(server.requests[&1].reset, Some(8), "nobody takes the rest");
-    // The same, where the server says that it wants no more while the handler holds the rest off.
+    // The same if the server says that it wants no more of the request, while the handler holds
+    // back the rest of the response.
     let held = Probe { holds: true, ..Probe::post(BodyPlan::Much(1 << 20)).progressive() };
     let mut server = Server::new([held]);
     server.send(&headers(1, &[(":status", "200")], false));

@@ -1,4 +1,5 @@
-//! What no honest server does so often: it loses its connection before it has cost much.
+//! Frames that no honest server sends so often: such a server loses its connection before it has
+//! cost much.
 
 use rotor_http::client::{ClientConfig, Counters};
 use rotor_http::{Limits, client};
@@ -7,10 +8,10 @@ use rotor_stream::StreamConfig;
 use super::server::{Server, block, data, frame, headers, http2, page, settings};
 use crate::probe::Probe;
 
-/// What is sent in this round.
+/// Makes the frames of a round.
 type MakeFrames = fn(u32) -> Vec<u8>;
 
-/// Sends this again and again; returns after how many times the connection ended, and the code.
+/// Sends frames until the connection ends. Returns the round in which it ended, and the code.
 fn flood_until_end(
     mut make: impl FnMut(u32) -> Vec<u8>,
     counter: fn(&Counters) -> u64,
@@ -40,7 +41,7 @@ fn floods_of_useless_frames_end_the_connection() {
         [("ping", ping), ("settings", setting), ("unknown", unknown), ("drip", drip)];
     for (name, make) in makes {
         let (round, code) = flood_until_end(make, frames);
-        // The hundred requests that were sent have earned two each.
+        // Each of the hundred requests that were sent allows two more frames.
         assert!((900..1_300).contains(&round), "{name}: {round}");
         assert_eq!(code, Some(11), "{name}");
     }
@@ -72,7 +73,7 @@ fn field_blocks_are_limited_in_frames_bytes_and_decoded_size() {
         _ => frame(9, 0, 1, &block(&[("a", &"x".repeat(9_000))])),
     };
     assert_eq!(flood_until_end(large, fields), (2, Some(11)));
-    // An entry of 4,000 octets, named by one octet a thousand times.
+    // An entry of 4,000 bytes, and a thousand references of one byte each.
     let bomb = |_| {
         let mut block = vec![0x88, 0x40, 1, b'a', 0x7f];
         block.extend([0xa1, 0x1e]);
@@ -117,7 +118,7 @@ fn the_http2_limits_are_configurable_with_workable_minimums() {
     assert_eq!(server.request_lines().len(), 2);
 }
 
-/// As the server's: a batch that begins within the budget may go beyond it.
+/// As on the server: a batch that begins within the budget may exceed it.
 #[test]
 fn consecutive_frames_count_against_the_calls_budget_of_a_turn() {
     const BUDGET: usize = 128;

@@ -1,12 +1,13 @@
-//! Servers that break the protocol: on a stream it costs the request, else the connection.
+//! Servers that break the protocol: an error on a stream fails its request, any other ends the
+//! connection.
 
 use rotor_http::Limits;
 
 use super::server::{Server, data, frame, go_away, headers, page, reset, settings};
 use crate::probe::Probe;
 
-/// Sends this instead of a response, and returns: what became of the request, the code of the reset
-/// and of the connection's end.
+/// Sends these bytes instead of a response. Returns the outcome of the request, the code of its
+/// reset, and the code with which the connection ended.
 fn outcome(bytes: &[u8]) -> (String, Option<u32>, Option<u32>) {
     let run = |piece: usize| {
         let mut server = Server::new([Probe::get("/")]);
@@ -54,7 +55,7 @@ fn stream_errors_fail_only_their_request() {
         (frame(8, 0, 1, &[0; 4]), "Peer: Protocol", 1),
         (frame(8, 0, 1, &[0x7f, 0xff, 0xff, 0xff]), "Peer: Protocol", 3),
     ] {
-        // What both sides have ended needs no reset.
+        // A stream that both sides have ended needs no reset.
         let expected = (expected.to_owned(), (code > 0).then_some(code), None);
         assert_eq!(outcome(&bytes), expected, "{}", bytes.escape_ascii());
     }
@@ -112,7 +113,7 @@ fn trailers_beyond_their_limits_fail_only_their_request() {
     let count = Limits::new().trailers_max(3);
     let long = "y".repeat(44);
     for (limits, fields, outcome, code) in [
-        // `x: ` and two line ends take seven.
+        // `x: ` and two line ends take seven bytes.
         (&bytes, vec![("x", &long[..43])], "200 hi", None),
         (&bytes, vec![("x", &long)], "Peer: Body(Trailer(TooLarge))", None),
         (&count, vec![("x", "y"); 3], "200 hi", None),

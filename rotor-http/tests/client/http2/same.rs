@@ -1,4 +1,4 @@
-//! A handler of the client is told on HTTP/2 what it is told on HTTP/1.1, and comes to the same.
+//! A handler of the client gets the same calls on HTTP/2 as on HTTP/1.1, and has the same outcome.
 
 use rotor_http::Limits;
 use rotor_http::client::RecvMode;
@@ -7,7 +7,7 @@ use super::server::{Server, data, headers};
 use crate::probe::{BodyPlan, Probe};
 use crate::script::{connection, outcome};
 
-/// A response, as both versions say it.
+/// A response that can be sent on both versions.
 struct ResponsePair {
     status: u16,
     fields: &'static [(&'static str, &'static str)],
@@ -111,7 +111,7 @@ fn outcomes_and_handler_events_equal_those_of_http1() {
             let expected = on_http1(&make, said);
             let what = format!("{name}, {} {:?}", said.status, said.body);
             assert_eq!(on_http2(&make, said, usize::MAX), expected, "{what}");
-            // How the parts of a body come is not the same then, but what it comes to is.
+            // The body then arrives in other pieces, but the outcome is the same.
             assert_eq!(on_http2(&make, said, 1).0, expected.0, "{what}, byte by byte");
         }
     }

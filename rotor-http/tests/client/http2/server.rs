@@ -1,5 +1,5 @@
-//! A server of HTTP/2 on a scripted socket: it writes whatever frames a test wants, and reads what
-//! comes strictly, with its own ledger of both windows.
+//! An HTTP/2 server on a scripted socket. It writes any frames that a test wants, and reads its
+//! input strictly, with its own record of both windows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::script::{ProbeDriver, connection_with_config};
 /// What was received on a stream.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct ReceivedRequest {
-    /// As `GET http h /path`.
+    /// In the form `GET http h /path`.
     pub(crate) line: String,
     pub(crate) fields: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
@@ -37,14 +37,14 @@ pub(crate) struct Server {
     pub(crate) pings: Vec<[u8; 8]>,
     pub(crate) pongs: usize,
     pub(crate) settings_acks: usize,
-    /// What we may send: on the connection (0) and on each stream.
+    /// How much we may send: on the connection (0) and on each stream.
     pub(crate) windows: BTreeMap<u32, i64>,
     pub(crate) stream_window: i64,
-    /// What the client may send.
+    /// How much the client may send.
     pub(crate) granted: BTreeMap<u32, i64>,
     pub(crate) initial: i64,
     pub(crate) outcomes: Vec<Option<String>>,
-    /// It has said that it may be asked for other protocols.
+    /// Whether its settings allow extended CONNECT.
     pub(crate) offers_protocols: bool,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     block
 }
 
-/// HEADERS, whole, of these fields.
+/// A complete HEADERS frame with these fields.
 pub(crate) fn headers(stream: u32, fields: &[(&str, &str)], is_end: bool) -> Vec<u8> {
     frame(kind::HEADERS, flag::END_HEADERS | u8::from(is_end), stream, &block(fields))
 }
@@ -79,7 +79,7 @@ pub(crate) fn settings(pairs: &[(u16, u32)]) -> Vec<u8> {
     frame
 }
 
-/// 200 with this body, at once.
+/// A complete 200 response with this body.
 pub(crate) fn page(stream: u32, body: &str) -> Vec<u8> {
     let head = headers(stream, &[(":status", "200")], body.is_empty());
     if body.is_empty() { head } else { [head, data(stream, body.as_bytes(), true)].concat() }
@@ -94,7 +94,7 @@ pub(crate) fn reset(stream: u32, code: u32) -> Vec<u8> {
 }
 
 impl Server {
-    /// One that has begun, and is asked these.
+    /// A server that has sent its settings, and a client with these requests.
     pub(crate) fn new(plans: impl IntoIterator<Item = Probe>) -> Server {
         let config = ClientConfig::new().http2(http2());
         Server::of(config, &[], plans)
@@ -119,7 +119,7 @@ impl Server {
         server
     }
 
-    /// One that has said nothing.
+    /// A server that has sent nothing.
     pub(crate) fn silent(config: ClientConfig, plans: impl IntoIterator<Item = Probe>) -> Server {
         let mut server = Server {
             driver: connection_with_config(&Arc::new(config), plans),
@@ -147,14 +147,14 @@ impl Server {
         self.read();
     }
 
-    /// Lets the client send so many more bytes.
+    /// Lets the client send this many more bytes.
     pub(crate) fn grant_window(&mut self, stream: u32, more: u32) {
         let initial = if stream == 0 { 65_535 } else { self.initial };
         *self.granted.entry(stream).or_insert(initial) += i64::from(more);
         self.send(&frame_writer::window_update(stream, more));
     }
 
-    /// Sends so much of a body, if both windows allow it.
+    /// Sends this many bytes of a body, if both windows allow it.
     pub(crate) fn send_body(&mut self, stream: u32, octets: usize, is_end: bool) -> bool {
         let own = self.windows.get(&stream).copied().unwrap_or(self.stream_window);
         let all = self.windows.get(&0).copied().unwrap_or_default();
@@ -178,7 +178,7 @@ impl Server {
         self.requests.values().map(|request| request.line.as_str()).collect()
     }
 
-    /// What became of the request that was taken as this one, from 0.
+    /// The outcome of the request with this index in the order of their start, from 0.
     pub(crate) fn outcome(&mut self, at: usize) -> String {
         self.read();
         self.outcomes.get(at).cloned().flatten().unwrap_or_else(|| "nothing yet".to_owned())
@@ -190,7 +190,7 @@ impl Server {
         if self.driver.is_ended() { self.goaways.last().copied() } else { None }
     }
 
-    /// Reads what has come, and what requests have come to.
+    /// Reads the client's output and the outcomes of the requests.
     pub(crate) fn read(&mut self) {
         self.unread.extend(self.driver.take_received());
         if !self.has_preface && self.unread.len() >= PREFACE.len() {
@@ -211,7 +211,7 @@ impl Server {
         let mut waiting = std::collections::VecDeque::new();
         let mut places = 0..;
         for future in futures {
-            // The next place that has no outcome yet is this one's.
+            // The future belongs to the next request without an outcome.
             let at = places
                 .find(|at| self.outcomes.get(*at).is_none_or(Option::is_none))
                 .expect("without end");

@@ -12,12 +12,12 @@ fn upgrade_request(protocol: &'static str) -> Probe {
     Probe { upgrade: Some(protocol), ..Probe::get("/up") }
 }
 
-/// A server that offers other protocols, and is asked these.
+/// A server that allows extended CONNECT, and a client with these requests.
 fn server_with_extended_connect(plans: impl IntoIterator<Item = Probe>) -> Server {
     Server::of(ClientConfig::new().http2(http2()), &[(8, 1)], plans)
 }
 
-/// One that has agreed on stream 1.
+/// A server whose stream 1 has switched to the protocol.
 fn established_tunnel() -> Server {
     let mut server = server_with_extended_connect([upgrade_request("shout")]);
     server.send(&headers(1, OK, false));
@@ -30,7 +30,7 @@ fn events(server: &Server) -> Vec<&str> {
     all.map(String::as_str).skip_while(|event| *event != "shouts").collect()
 }
 
-/// The connection goes on.
+/// The connection still works.
 fn assert_connection_works(server: &mut Server) {
     server.add_request(Probe::get("/after"));
     let stream = *server.requests.keys().last().expect("it was asked");
@@ -79,7 +79,7 @@ fn each_response_to_an_upgrade_request_ends_its_stream_cleanly() {
         let mut server = server_with_extended_connect([upgrade_request("shout")]);
         let fields = [(":status", status)];
         match status {
-            // It is no status of HTTP/2.
+            // 101 is not a status of HTTP/2.
             "101" => {
                 server.send(&headers(1, &fields, false));
                 assert_eq!(server.outcome(0), "Peer: Head(UnexpectedSwitch)");
@@ -112,20 +112,20 @@ fn a_content_length_on_a_tunnel_is_ignored() {
 
 #[test]
 fn the_end_of_a_protocol_is_the_end_of_its_stream() {
-    // Its own end; the server's then.
+    // First the end of the client's protocol, then that of the server.
     let mut server = established_tunnel();
     server.send(&data(1, b".", false));
     assert!(server.requests[&1].is_whole && server.requests[&1].reset.is_none());
     server.send(&data(1, b"dropped", true));
     assert_eq!((&server.requests[&1].body[..], server.requests[&1].reset), (&b"."[..], None));
     assert_connection_works(&mut server);
-    // The server's first.
+    // First the end of the server.
     let mut server = established_tunnel();
     server.send(&data(1, b"a", true));
     assert!(server.requests[&1].is_whole);
     assert_eq!(events(&server), ["shouts", "shouted"]);
     assert_connection_works(&mut server);
-    // A server that goes on forever.
+    // A server that continues forever.
     let mut server = established_tunnel();
     server.send(&data(1, b".", false));
     for _ in 0..60 {
@@ -148,7 +148,7 @@ fn the_end_of_a_protocol_is_the_end_of_its_stream() {
     server.send(&reset(1, 8));
     assert_eq!(events(&server), ["shouts", "shout: the connection broke"]);
     assert_connection_works(&mut server);
-    // Fields.
+    // A trailer section.
     let mut server = established_tunnel();
     server.send(&frame(1, 5, 1, &block(&[("x", "y")])));
     assert_eq!(server.requests[&1].reset, Some(1));
@@ -184,7 +184,7 @@ fn the_protocol_is_notified_of_the_end_of_the_connection() {
     server.driver.end();
     server.read();
     assert_eq!(events(&server), ["shouts", "shouted"], "cut short");
-    // A server that takes no more requests goes on with what it has.
+    // A server that accepts no more requests continues the streams that are open.
     let mut server = established_tunnel();
     server.send(&go_away(1, 0));
     server.send(&data(1, b"still", false));
@@ -216,7 +216,7 @@ fn a_tunnel_obeys_the_windows_of_both_directions() {
     server.grant_window(0, 1 << 22);
     assert_eq!(server.requests[&1].body.len(), sent);
     assert!(server.send_body(1, 1_000, false));
-    // A server that takes nothing is late.
+    // A server that grants no window times out.
     let mut server = Server::of(
         ClientConfig::new().http2(http2()),
         &[(8, 1), (4, 1)],

@@ -1,11 +1,13 @@
-//! Both windows, both ways: what waits is bounded, and one that stalls delays nobody else.
+//! Both windows, in both directions: pending bytes are bounded, and a stalled stream delays no
+//! other.
 
 use rotor_http::client::{ClientConfig, RecvMode};
 
 use super::server::{Server, frame, headers, http2, page, settings};
 use crate::probe::{BodyPlan, OnWakeup, Probe, seconds};
 
-/// A server of this window, which has answered a first request: that goes before its settings.
+/// A server with this window that has answered a first request, which is sent before its settings
+/// arrive.
 fn with_window(octets: u32, plans: impl IntoIterator<Item = Probe>) -> Server {
     let config = ClientConfig::new().http2(http2());
     let plans = [Probe::get("/first")].into_iter().chain(plans);
@@ -49,7 +51,7 @@ fn send_windows_follow_settings_even_below_zero() {
 #[test]
 fn a_request_without_send_window_times_out_and_others_continue() {
     let mut server = with_window(1_000, [Probe::post(BodyPlan::Much(3_000)), Probe::get("/")]);
-    // It is there, and says so.
+    // The server is alive: it sends pings.
     for second in 0..9 {
         assert_eq!(server.outcome(1), "nothing yet", "{second}");
         server.driver.advance(seconds(1));
@@ -81,7 +83,7 @@ fn a_held_body_blocks_only_its_stream() {
     }
     assert!(server.send_body(3, 0, true));
     assert_eq!(server.outcome(1), "200 5000000 octets");
-    // It goes on when its handler does.
+    // The body continues when its handler resumes.
     for _ in 0..2_000 {
         server.driver.context_mut().on_wakeup = Some(OnWakeup::Resume);
         server.driver.wakeup();
@@ -120,7 +122,7 @@ fn a_cancelled_stream_returns_its_share_of_the_connection_window() {
         for piece in 0..20 {
             assert!(server.send_body(stream, 10_000, false), "{piece} of {round}");
         }
-        // Nobody waits for it any more.
+        // The waiter drops its future.
         server.driver.context_mut().futures.clear();
         server.driver.settle();
         server.read();
@@ -139,7 +141,7 @@ fn requests_that_share_a_slow_window_do_not_time_out_singly() {
     let octets =
         |server: &Server| server.requests.values().map(|request| request.body.len()).sum::<usize>();
     assert_eq!(octets(&server), 65_535 + 30 * 2048);
-    // One that takes nothing more is.
+    // A server that grants no more window does.
     for _ in 0..21 {
         server.driver.advance(seconds(1));
         server.send(&frame(6, 1, 0, &[0; 8]));
@@ -147,7 +149,7 @@ fn requests_that_share_a_slow_window_do_not_time_out_singly() {
     assert!((1..6).all(|at| server.outcome(at).contains("FlushTimeout")), "{}", server.outcome(1));
 }
 
-/// What opens the windows of a response waits behind the request.
+/// The WINDOW_UPDATE frames of the response wait behind the request.
 #[test]
 fn a_response_does_not_time_out_while_a_request_is_sent_slowly() {
     let config = ClientConfig::new().http2(http2().stream_window(0).connection_window(0));
@@ -171,12 +173,12 @@ fn a_response_does_not_time_out_while_a_request_is_sent_slowly() {
     assert!(sent > 200_000, "{sent}");
     server.driver.make_room(2 << 20);
     server.read();
-    // Where nothing waits, the time is that of any body.
+    // If no output is pending, the usual body timeout applies.
     server.driver.advance(seconds(6));
     assert_eq!(server.outcome(0), "Peer: Body(TooSlow)");
 }
 
-/// The window of the connection is held by a body that its handler does not take.
+/// A body that its handler does not consume uses up the connection window.
 #[test]
 fn a_response_does_not_time_out_while_others_hold_the_window() {
     let config = ClientConfig::new().http2(http2().stream_window(0).connection_window(0));

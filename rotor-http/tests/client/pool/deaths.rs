@@ -1,4 +1,4 @@
-//! What becomes of requests when connections cannot be made, die, or may not be used again, and
+//! What happens to requests when connections cannot be opened, fail, or may not be used again, and
 //! when a handler panics.
 
 use std::io::ErrorKind;
@@ -55,8 +55,8 @@ fn a_retried_request_keeps_its_deadline_while_it_waits() {
     test.get(1, "/1");
     test.answer(0);
     test.ask(1, "/2", Probe { deadline: seconds(4), ..Probe::get("/2") });
-    // While it is under way, the pool forgets its deadline: one that waits passes, and none is
-    // left.
+    // While the request is under way, the pool does not track its deadline. The deadline of a
+    // waiting request passes, and then none is left.
     test.test.world().target(address(2), Target::Hangs);
     test.ask(2, "/other", Probe { deadline: seconds(1), ..Probe::get("/other") });
     test.advance(seconds(2));
@@ -66,7 +66,7 @@ fn a_retried_request_keeps_its_deadline_while_it_waits() {
     test.advance(Duration::from_millis(1_990));
     assert!(test.outcomes().is_empty(), "it waits for a new connection");
     test.advance(Duration::from_millis(20));
-    // The server may have acted upon it before its connection died.
+    // The server may have processed the request before its connection failed.
     assert_eq!(test.outcomes(), ["/2: Here: NotRepeated(Deadline(Waiting))"]);
     assert_eq!(counters.deadlines(), 2);
 }

@@ -1,5 +1,5 @@
-//! Requests for an upgrade that an HTTP/2 connection does not offer, and requests that a server
-//! answers over HTTP/1.1 only: they are sent over HTTP/1.1, which is an origin by itself.
+//! Upgrade requests on an HTTP/2 connection that does not offer them, and requests that a server
+//! answers only over HTTP/1.1: both are sent over HTTP/1.1, which is a separate origin.
 
 use rotor_core::Config;
 use rotor_http::client::{ClientConfig, PoolConfig};
@@ -48,7 +48,7 @@ fn a_request_passed_on_to_http1_can_be_cancelled_and_can_expire() {
     assert_eq!(test.outcomes(), ["/2: Here: Deadline(Waiting)"]);
 }
 
-/// RFC 9113 §7. The sockets here agree on nothing, so the alternative speaks HTTP/2 as well.
+/// RFC 9113 §7. These sockets negotiate no protocol, so the alternative speaks HTTP/2 as well.
 #[test]
 fn a_request_required_over_http1_is_retried_there() {
     const REQUIRED: u32 = 0xd;
@@ -60,7 +60,8 @@ fn a_request_required_over_http1_is_retried_there() {
     test.peers[1].send(&[settings(&[]), page(1, "there")].concat());
     test.settle();
     assert_eq!(test.outcomes(), ["/first: 200 there"]);
-    // Where the server may have acted upon it already, and where there is no further way.
+    // Not retried if the server may have processed the request, or if there is no further
+    // alternative.
     test.ask(HTTP1_ELSEWHERE, "/post", Probe::post(BodyPlan::Whole("x")));
     test.peers[0].send(&reset(3, REQUIRED));
     test.get(HTTP1_ELSEWHERE, "/begun");

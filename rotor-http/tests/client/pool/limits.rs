@@ -1,5 +1,5 @@
-//! What a pool does at its limits: of connections, of what waits, of time, of the slots of the
-//! loop.
+//! What a pool does at its limits: of connections, of waiting requests, of time, of the slots of
+//! the loop.
 
 use std::time::Duration;
 
@@ -69,8 +69,8 @@ fn waiting_requests_for_all_origins_are_limited() {
 
 #[test]
 fn waiting_requests_are_limited_by_their_held_bytes() {
-    // A handler, its future and its place are far less than 100 KiB; a body is what its handler
-    // says.
+    // A handler, its future and its queue entry take far less than 100 KiB; the size of a body is
+    // what its handler reports.
     for (held, expected) in [(95, ""), (105, "Here: Full")] {
         let mut test = Test::new(PoolConfig::new().waiting_bytes_max(200 << 10));
         test.test.world().target(address(1), Target::Hangs);
@@ -176,7 +176,7 @@ fn a_busy_server_yields_a_connection_at_the_total_limit() {
     assert!(test.peers[0].is_ended());
     test.end(0);
     assert_eq!(test.targets(2), ["/other"]);
-    // The one that is left to the other server serves those that wait.
+    // The connection that is left to the first server serves the waiting requests.
     for _ in 0..3 {
         test.answer(1);
     }
@@ -187,7 +187,7 @@ fn a_busy_server_yields_a_connection_at_the_total_limit() {
 
 #[test]
 fn a_pool_without_a_slot_waits_for_one() {
-    // The pool, two requesters, and one slot too few for connections.
+    // The pool, two requesters, and one slot too few for the connections.
     let mut test = Test::with(PoolConfig::new(), Limits::new(), Config::new().machines_max(4));
     test.get(1, "/1");
     test.get(1, "/2");
@@ -246,7 +246,7 @@ fn a_slot_that_a_pool_waits_for_is_reserved_for_it() {
     while test.test.machines() == 5 {
         assert!(test.test.turn(), "it is about to end");
     }
-    // The slot is free, and the pool is about to be told.
+    // The slot is free, and the pool is about to be notified.
     let squat = test.test.instance().add_machine_with(|_| {
         Response::ok(Machines::Requester(Requester { name: "", future: None }))
     });

@@ -1,5 +1,5 @@
-//! The pool: who gets which connection, how long requests wait, and that each has one outcome,
-//! whatever dies.
+//! The pool: which request gets which connection, how long requests wait, and that each has one
+//! outcome, even if connections or their machines fail.
 
 mod deaths;
 #[cfg(feature = "http2")]
@@ -23,7 +23,7 @@ use crate::probe::{Probe, Result, TestContext, describe, seconds};
 
 type Pooled = PoolMachine<Probe, Connects>;
 
-/// By address; the server of one of them is found over HTTP/1.1 alone at another.
+/// Connects by address. One server has a separate address for HTTP/1.1.
 struct Connects;
 
 const HTTP1_ELSEWHERE: u16 = 8;
@@ -56,7 +56,7 @@ impl Machine for Requester {
     type Context = TestContext;
     type Seed = Infallible;
 
-    /// An event is the end of it, and of what it waits for.
+    /// An event ends the requester and drops its future.
     fn ready(self, _: EventSet, _: &mut Scope<'_, TestContext>) -> Response<Self, Infallible> {
         Response::done()
     }
@@ -155,8 +155,8 @@ impl Test {
         self.peers.extend(self.test.world().take_connections());
     }
 
-    /// What the server at the other end of a connection has been sent since it was last asked: the
-    /// targets.
+    /// The targets of the requests that the server of a connection has received since the last
+    /// call.
     fn targets(&self, peer: usize) -> Vec<String> {
         let received = String::from_utf8(self.peers[peer].take_received()).expect("ASCII");
         let lines = received.lines().filter(|line| line.ends_with(" HTTP/1.1"));
@@ -178,7 +178,7 @@ impl Test {
         self.settle();
     }
 
-    /// Those that have an outcome since this was last asked.
+    /// The outcomes since the last call.
     fn outcomes(&mut self) -> Vec<String> {
         let is_outcome = |event: &String| event.contains(": ");
         let events = std::mem::take(&mut self.test.context_mut().events);
@@ -259,7 +259,7 @@ fn a_cancelled_retry_leaves_the_queue_at_once() {
     assert!(test.outcomes().is_empty(), "there is room for one");
 }
 
-/// Ends a requester, and cancels its request.
+/// Ends a requester, and so cancels its request.
 fn cancel(test: &mut Test, requester: Token) {
     end_in_next_turn(test, requester);
     test.settle();
@@ -290,8 +290,8 @@ fn a_draining_pool_ends_after_its_last_request() {
 #[test]
 fn a_working_machine_may_still_send_requests_in_a_drain() {
     let mut test = Test::new(PoolConfig::new());
-    // Has an idle connection, and nothing under way; then it is not asked before the drain has
-    // begun.
+    // The pool has an idle connection and no request under way. It gets no request before the drain
+    // has begun.
     test.get(1, "/before");
     test.answer(0);
     let mut at_work = None;

@@ -1,4 +1,4 @@
-//! A pooled connection that nobody uses makes room for others.
+//! An idle pooled connection makes room for others.
 
 use rotor_core::{Response, Room};
 use rotor_http::client::PoolConfig;
@@ -7,7 +7,7 @@ use super::{Machines, Requester, Test};
 use crate::probe::seconds;
 
 impl Test {
-    /// Asks for room, as a listener does that can accept nobody.
+    /// Asks for room, as a listener does that cannot accept a connection.
     fn ask_for_room(&mut self) {
         self.test.add(|scope| {
             scope.ask_for_room(Room::new());

@@ -1,4 +1,4 @@
-//! Lengths, codings and chunks that are wrong, too much, or cut short.
+//! Lengths, codings and chunks that are malformed, too large, or cut short.
 
 use super::ConnectionAfter::*;
 use super::NextAction::*;

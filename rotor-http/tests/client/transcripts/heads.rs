@@ -1,4 +1,4 @@
-//! Answers that are none, and heads that are malformed or too large.
+//! Answers that are not HTTP, and heads that are malformed or too large.
 
 use super::ConnectionAfter::*;
 use super::NextAction::*;

@@ -1,4 +1,4 @@
-//! What a misbehaving server sends, and what is to become of it.
+//! What a misbehaving server sends, and the expected outcome.
 
 mod framing;
 mod heads;
@@ -16,7 +16,7 @@ pub(crate) enum NextAction {
     Nothing,
     Ends,
     Resets,
-    /// The clock goes on until something comes of it.
+    /// The clock advances until the request has an outcome.
     WaitsForEver,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Row {
     pub(crate) method: &'static str,
     pub(crate) sends: Vec<u8>,
     pub(crate) then: NextAction,
-    /// Of the whole body at once.
+    /// The outcome if the handler takes the whole body in one piece.
     pub(crate) expected: &'static str,
     pub(crate) left: ConnectionAfter,
 }
@@ -60,7 +60,7 @@ fn chunked(body: &str) -> String {
     answer("Transfer-Encoding: chunked\r\n", body)
 }
 
-/// Small ones, so that they are soon met.
+/// Small limits, so that tests reach them soon.
 pub(crate) fn limits() -> Limits {
     Limits::new()
         .head_bytes_max(1_000)
@@ -261,7 +261,7 @@ fn statuses() -> Vec<Row> {
     ]
 }
 
-/// All of them.
+/// All rows.
 pub(crate) fn rows() -> Vec<Row> {
     [garbage(), heads(), framing(), chunks(), statuses()].into_iter().flatten().collect()
 }

@@ -1,8 +1,8 @@
-//! A client that takes its time: pauses between its pieces, against limits that they reach.
+//! A slow client: it pauses between its pieces, and the pauses reach the limits.
 //!
-//! What is demanded of it: a client that was nowhere late is answered as one that takes no time at
-//! all; one that was gets the beginning of the same answers, and then an end; and whoever does
-//! nothing for long enough has no connection left.
+//! A client that was never late must get the same answers as one without pauses. A client that was
+//! late gets the beginning of the same answers, and then the end of the connection. And a client
+//! that does nothing for long enough has no connection left.
 
 use std::time::Duration;
 
@@ -20,14 +20,14 @@ const RESPONSE_GRACE: Duration = Duration::from_secs(7);
 const SHUTDOWN: Duration = Duration::from_secs(4);
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Nothing that a client leaves undone lasts for longer: all of the times one after the other, and
-/// the body's twice, since what came of a short body is first counted when its grace is over.
+/// No state of an inactive client lasts longer: the sum of all limits, that of the body twice,
+/// since the rate of a short body is first checked when its grace is over.
 pub(super) const IDLE_LIMIT: Duration = Duration::from_secs(20 + 10 + 2 * 5 + 30 + 7 + 4 + 2);
 
-/// A client that needs less than this for everything is nowhere late.
+/// A client that needs less than this in total is never late.
 const SHORTEST: Duration = LINGER;
 
-/// Pauses that are far from every limit, just short of one, one, and beyond all of them.
+/// Pauses far below every limit, just below one, equal to one, and above all of them.
 const PAUSES: [Duration; 16] = [
     Duration::ZERO,
     TICK,
@@ -47,17 +47,17 @@ const PAUSES: [Duration; 16] = [
     Duration::from_secs(100),
 ];
 
-/// When a client does what it does.
+/// The pauses of a client, and the rate limits.
 #[derive(Debug)]
 pub(super) struct Clock {
-    /// After each of its pieces, one after the other.
+    /// After each of its pieces, in a cycle.
     pauses: [Duration; 4],
     body_rate: u64,
     response_rate: u64,
 }
 
 impl Clock {
-    /// Two bytes for the pauses, one for the rates.
+    /// Takes two bytes for the pauses, one for the rates.
     pub(super) fn choose(choices: &mut Input<'_>) -> Clock {
         let [a, b] = [choices.byte(), choices.byte()].map(usize::from);
         let pauses = [a % 16, a / 16, b % 16, b / 16].map(|number| PAUSES[number]);
@@ -79,12 +79,12 @@ impl Clock {
             .linger_timeout(LINGER)
     }
 
-    /// How long the client waits after its piece of this number.
+    /// How long the client waits after the piece with this number.
     pub(super) fn pause(&self, number: usize) -> Duration {
         self.pauses[number % self.pauses.len()]
     }
 
-    /// Whether a client with so many pieces is too quick to meet any limit.
+    /// Whether a client with this number of pieces is too fast to reach any limit.
     pub(super) fn is_fast(&self, pieces: usize) -> bool {
         (0..pieces).map(|number| self.pause(number)).sum::<Duration>() < SHORTEST
     }

@@ -1,5 +1,5 @@
-//! `Site`: what the fuzzed connection serves. What it does depends on the path alone, so that
-//! `reference` can say it too.
+//! `Site`: the handler of the fuzzed connection. Its behavior depends on the path alone, so that
+//! `reference` can predict it.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ use rotor_stream::{Exception, Intent, Matched, Protocol, Transport};
 /// |--|--|
 /// | `/i` | answers without asking for the body |
 /// | `/b` | the same, with a large body of unknown length, as there is room for it |
-/// | `/p` | takes the body in pieces of at least three octets and answers with it, length unknown |
+/// | `/p` | takes the body in pieces of at least three bytes and answers with it, length unknown |
 /// | `/u` | takes the whole body, then switches to another protocol if the peer has asked for it |
 /// | anything else | takes the whole body and answers with it |
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,20 +38,20 @@ impl Kind {
     }
 }
 
-/// Octets of a large answer.
+/// Bytes of a large answer.
 pub(super) const BIG: usize = 3000;
 const PIECE: usize = 700;
 
-/// What the handlers of a connection have seen.
+/// What the handlers of a connection have recorded.
 #[derive(Debug, Default)]
 pub(in super::super) struct TestContext {
     /// Method and target of each request.
     pub(in super::super) heads: Vec<String>,
-    /// The most that waited to be sent when a request began.
+    /// The maximum of unsent bytes when a request began.
     pub(super) unsent_max: usize,
-    /// The most that was handed over as a whole body.
+    /// The length of the longest body that was received whole.
     pub(super) buffered_max: usize,
-    /// How often the writer has refused a call. Never: all of them are good.
+    /// How often the writer has refused a call. Must stay 0, since all calls are valid.
     pub(in super::super) misuses: u32,
 }
 
@@ -59,7 +59,7 @@ pub(in super::super) struct Site {
     kind: Kind,
     /// The answer, as far as it is known.
     text: Vec<u8>,
-    /// Octets of a large answer that are not written yet.
+    /// Bytes of a large answer that are not written yet.
     left: usize,
     wants_upgrade: bool,
 }
@@ -85,7 +85,7 @@ impl Site {
         response.done()
     }
 
-    /// Writes as much of the large answer as there is room for, but always a piece.
+    /// Writes as much of the large answer as there is room for, but at least a piece.
     fn pump(&mut self, response: &mut Response<'_>) -> Result<(), MessageError> {
         loop {
             let count = self.left.min(PIECE);
@@ -182,7 +182,7 @@ impl Server for Site {
     }
 }
 
-/// The other protocol: sends every octet back.
+/// The other protocol: echoes every byte.
 pub(in super::super) struct Relay;
 
 impl Protocol for Relay {
@@ -194,7 +194,7 @@ impl Protocol for Relay {
     }
 
     fn bytes_read(self, _: Matched, transport: &mut Transport<'_>, _: Sc<'_, '_>) -> Intent<Self> {
-        // The output is open for as long as the protocol is asked.
+        // The output is open while the protocol is called.
         let _written = transport.output.write_all(transport.input);
         transport.input.clear();
         Intent::of(self).keep().keep_deadline()

@@ -1,7 +1,7 @@
-//! A whole connection of a server, on a scripted socket: whatever bytes a client sends, in whatever
-//! pieces and however slowly it takes the answers, each request gets one answer, the one that a
-//! strict reading of all the bytes asks for. And whenever it sends and takes: then it may get fewer
-//! of these answers.
+//! A whole connection of a server, on a scripted socket. The client sends any bytes in any pieces,
+//! and reads the answers at any speed. Each request must get exactly the answer that a strict
+//! reading of all the bytes requires. If the client also pauses between its actions, it may get
+//! fewer of these answers.
 
 mod clock;
 mod handler;
@@ -21,13 +21,14 @@ use clock::{Clock, IDLE_LIMIT};
 pub(super) use handler::{Site, TestContext};
 use reference::{Ending, Expected, Reference, ServerLimits};
 
-/// One answer that was read back: its status, whether it is the last, its body.
+/// One parsed answer: its status, whether it is the last, its body.
 type Answer = (u16, bool, Vec<u8>);
 
 /// Unread input that a connection may hold: its high-water mark and one read.
 const HELD_MAX: usize = (64 << 10) + (16 << 10);
 
-/// Limits, how the peer takes its answers, when if that matters, cuts; then what it sends.
+/// Limits, how the peer reads its answers, its pauses if they matter, cuts; then the bytes that it
+/// sends.
 pub(super) fn run(data: &[u8]) {
     let mut choices = Input::new(data);
     let limited = choose_limits(&mut choices);
@@ -82,7 +83,7 @@ fn choose_limits(choices: &mut Input<'_>) -> ServerLimits {
 struct ClientBehavior {
     limited: ServerLimits,
     high_water: usize,
-    /// Octets that it takes at a time.
+    /// Bytes that it reads at a time.
     room: usize,
 }
 
@@ -106,14 +107,14 @@ impl ClientBehavior {
         (Driver::new(HttpSeed::new((), config), TestContext::default()), counters)
     }
 
-    /// Sends the pieces and holds the answers against the reference.
+    /// Sends the pieces and compares the answers with the reference.
     fn check(&self, pieces: &[&[u8]], input: &[u8], reference: &Reference) -> Vec<Answer> {
         let (mut driver, _) = self.connect(self.limits());
         self.send(&mut driver, pieces, |_, _| {});
         self.finish(&mut driver, input, reference, false)
     }
 
-    /// Sends the pieces one after the other, and takes something after each.
+    /// Sends the pieces one after another, and reads something after each.
     fn send(
         &self,
         driver: &mut Driver<Connection<Site>>,
@@ -132,7 +133,7 @@ impl ClientBehavior {
         }
     }
 
-    /// The same with pauses: whoever was late gets fewer of the answers, and nobody else.
+    /// The same with pauses: a client gets fewer answers only if it was late.
     fn check_timed(&self, clock: &Clock, pieces: &[&[u8]], input: &[u8], reference: &Reference) {
         let (mut driver, counters) = self.connect(clock.limits(self.limits()));
         self.send(&mut driver, pieces, |driver, number| driver.advance(clock.pause(number)));
@@ -141,8 +142,8 @@ impl ClientBehavior {
         self.finish(&mut driver, input, reference, timed_out);
     }
 
-    /// Sends the pieces with pauses, and then stays silent: that ends every connection,
-    /// unless it speaks another protocol, which has no deadlines.
+    /// Sends the pieces with pauses, and then stays silent. That ends every connection unless it
+    /// has switched to another protocol, which has no deadlines.
     fn fall_silent(&self, clock: &Clock, pieces: &[&[u8]], input: &[u8], reference: &Reference) {
         let (mut driver, _) = self.connect(clock.limits(self.limits()));
         self.send(&mut driver, pieces, |driver, number| driver.advance(clock.pause(number)));
@@ -153,7 +154,8 @@ impl ClientBehavior {
         compare_after_timeout(&driver.take_received(), input, reference);
     }
 
-    /// Sends much before it takes anything: what waits is bounded, and then everything is answered.
+    /// Sends much before it reads anything: pending bytes are bounded, and then everything is
+    /// answered.
     fn flood(&self, input: &[u8]) {
         let reference = reference::read(input, &self.limited);
         let (mut driver, _) = self.connect(self.limits());
@@ -168,7 +170,7 @@ impl ClientBehavior {
         self.finish(&mut driver, input, &reference, false);
     }
 
-    /// The client ends its side, and takes the rest. It may have been late.
+    /// The client shuts down its side and reads the rest. It may have been late.
     fn finish(
         &self,
         driver: &mut Driver<Connection<Site>>,
@@ -213,14 +215,14 @@ fn has_timed_out(counters: &Counters) -> bool {
         counters.handler_timeouts(),
         counters.response_timeouts(),
         counters.shutdown_timeouts(),
-        // Of these, some were too long.
+        // This counter includes bodies that were too long.
         counters.undrained(),
     ];
     of_time.iter().any(|count| *count > 0)
 }
 
-/// Reads what came until a deadline ended the connection: the beginning of the answers of the
-/// reference, the last of them perhaps cut short, or an error after them.
+/// Reads the output of a connection that may have been ended by a deadline: the beginning of the
+/// answers of the reference, of which the last may be cut short or followed by an error.
 fn compare_after_timeout(received: &[u8], input: &[u8], reference: &Reference) {
     let shown =
         || format!("{}\nto {}\nnot {reference:?}", received.escape_ascii(), input.escape_ascii());
@@ -238,13 +240,13 @@ fn compare_after_timeout(received: &[u8], input: &[u8], reference: &Reference) {
     if let (Ending::Switched(from), true) = (&reference.ending, !rest.starts_with(b"HTTP/")) {
         return assert!(input[*from..].starts_with(rest), "{}", shown());
     }
-    // An error page that nobody took is cut short, too.
+    // An error page that the client did not read is cut short, too.
     if let Some((answer, len)) = take_refusal(rest, true) {
         assert!((400..600).contains(&answer.0) && answer.1 && len == rest.len(), "{}", shown());
     }
 }
 
-/// Reads all answers, and demands those of the reference.
+/// Reads all answers, which must be those of the reference.
 fn compare(received: &[u8], input: &[u8], reference: &Reference) -> Vec<Answer> {
     let shown =
         || format!("{}\nto {}\nnot {reference:?}", received.escape_ascii(), input.escape_ascii());
@@ -285,8 +287,8 @@ fn compare(received: &[u8], input: &[u8], reference: &Reference) -> Vec<Answer> 
     answers
 }
 
-/// The error at the end. Whether its request asked for a body in the answer cannot always be told,
-/// and then one comes.
+/// The error at the end. Whether it has no body, as an answer to HEAD, cannot always be known; then
+/// it has one.
 fn take_refusal(rest: &[u8], may_continue: bool) -> Option<(Answer, usize)> {
     let body = Vec::new();
     let expected = Expected { is_head: false, may_continue, is_switch: false, body };
@@ -294,8 +296,8 @@ fn take_refusal(rest: &[u8], may_continue: bool) -> Option<(Answer, usize)> {
     take_response(rest, method, &expected)
 }
 
-/// Takes one answer off the front, after the interim one that may come before it: read as a client
-/// reads it, and in the naive way.
+/// Takes one answer off the front, with the interim answer that may come before it. Reads it with
+/// the client's reader and with the naive one.
 fn take_response(
     received: &[u8],
     method: Method<'_>,

@@ -1,6 +1,6 @@
-//! What a strict reader makes of all the bytes that a client sends on one connection: which
-//! requests there are, how each must be answered, and how the connection ends. It looks at the
-//! whole and copies everything.
+//! The strict reading of all the bytes that a client sends on one connection: which requests there
+//! are, how each must be answered, and how the connection ends. It needs the whole input and copies
+//! everything.
 
 use rotor_http::h1::{Body, Version};
 
@@ -8,7 +8,7 @@ use super::super::input::HeadLimits;
 use super::super::naive::{self, ChunkLimits, Head, Verdict};
 use super::handler::{BIG, Kind};
 
-/// The limits that the connection was given.
+/// The limits of the connection.
 pub(super) struct ServerLimits {
     pub(super) head: HeadLimits,
     pub(super) chunks: ChunkLimits,
@@ -21,11 +21,11 @@ pub(super) struct ServerLimits {
 pub(super) struct Reference {
     /// Method and target of each request that a handler gets.
     pub(super) heads: Vec<String>,
-    /// Where each of them ends, if its body does.
+    /// The end of each of them whose body is complete.
     pub(super) ends: Vec<usize>,
     pub(super) answers: Vec<Expected>,
     pub(super) ending: Ending,
-    /// The request that is refused for its body waits to be told to send it.
+    /// The request that is refused for its body expects a 100 first.
     pub(super) may_continue: bool,
 }
 
@@ -39,23 +39,22 @@ pub(super) struct Expected {
     pub(super) body: Vec<u8>,
 }
 
-/// How a connection ends whose client ends its side after these bytes.
+/// How a connection ends if the client shuts down its side after these bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// Silently, or with an error: the beginning of a head may show already that none can come of
-    /// it.
+    /// Silently, or with an error: the beginning of a head may already be invalid.
     HeadCut,
-    /// With an error, exactly one.
+    /// With exactly one error.
     Refused,
-    /// With the last answer, whatever follows.
+    /// With the last answer, whatever bytes follow.
     Closed,
-    /// In another protocol, to which the bytes from here on belong.
+    /// In another protocol, which gets the bytes from here on.
     Switched(usize),
 }
 
-/// What becomes of a body.
+/// The result of reading a body.
 enum Outcome {
-    /// It ends here, after so many octets.
+    /// It is complete and has this many encoded bytes.
     Whole(Vec<u8>, usize),
     /// It is too large, malformed or cut short.
     Broken,
@@ -93,7 +92,7 @@ impl Reference {
         self
     }
 
-    /// One request: the length of its body, or how the connection ends with it.
+    /// Reads one request. Returns the length of its body, or how it ends the connection.
     fn request(
         &mut self,
         head: &Head,
@@ -149,7 +148,7 @@ impl Reference {
     }
 }
 
-/// The body at the beginning of these bytes, decoded.
+/// Decodes the body at the beginning of these bytes.
 fn body(body: Body, rest: &[u8], limits: &ChunkLimits) -> Outcome {
     match body {
         Body::Empty => Outcome::Whole(Vec::new(), 0),
@@ -161,7 +160,7 @@ fn body(body: Body, rest: &[u8], limits: &ChunkLimits) -> Outcome {
             (Verdict::Good(()), decoded) => Outcome::Whole(decoded.data, decoded.consumed),
             _ => Outcome::Broken,
         },
-        // A request has none of this kind.
+        // A request never has this framing.
         Body::UntilClose => Outcome::Broken,
     }
 }

@@ -1,4 +1,4 @@
-//! Handlers that make mistakes with what is stored, and those behind a route.
+//! Handlers that use stored bodies wrongly, and handlers behind a route.
 
 use std::fs;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use rotor_stream::testing::Driver;
 
 use super::{Mirror, Sc, TestContext, with_length};
 
-/// Asks for a stored body and has no method that takes it.
+/// Requests a stored body and has no method that receives it.
 struct IgnoresStoredBody;
 
 impl Server for IgnoresStoredBody {
@@ -39,7 +39,7 @@ fn a_handler_that_ignores_its_stored_body_is_answered_with_500() {
     assert!(driver.take_received().starts_with(b"HTTP/1.1 500 "));
 }
 
-/// Writes more of a file than can wait in an output, in chunks.
+/// Writes longer pieces of a file than the output can queue, in chunks.
 struct WritesHugeFile;
 
 impl WritesHugeFile {

@@ -1,4 +1,4 @@
-//! Who waits for whom: the peer, the disk, the handler.
+//! Which side waits for which: the peer, the disk, the handler.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn continue_is_sent_once_the_file_is_open() {
     let mut driver = driver(&spool);
     driver.send(&head("Content-Length: 10000\r\nExpect: 100-continue"));
     assert_eq!(driver.received_len(), 0, "there may be no space for it");
-    // It is not late: the disk is.
+    // The peer does not time out, since the disk is the slow side.
     driver.advance(Duration::from_secs(50));
     assert_eq!(driver.received_len(), 0);
     disk.release();
@@ -28,7 +28,7 @@ fn continue_is_sent_once_the_file_is_open() {
     assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
     driver.send(&pattern_bytes(10_000));
     assert_eq!(answer(&mut driver), (200, pattern_bytes(10_000)));
-    // One that fits into memory waits for nothing.
+    // A body that fits into memory waits for no file.
     disk.hold();
     driver.send(&head("Content-Length: 1000\r\nExpect: 100-continue"));
     assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -54,7 +54,8 @@ fn a_slow_disk_pauses_the_peer_without_timing_it_out() {
     disk.release();
     until(&mut driver, |driver| driver.peer().unread_len() < unread);
     assert_eq!(answer(&mut driver), (200, body.clone()));
-    // Nor while it writes: two pieces, and what was read with them.
+    // Nor does it time out while the disk writes: two pieces and the bytes read with them are
+    // pending.
     disk.hold();
     driver.send(&in_chunks(&body, 2_000));
     driver.settle();
@@ -112,7 +113,7 @@ fn a_handler_is_woken_and_may_hold_the_body_while_it_is_stored() {
     driver.send(&body[1..]);
     let unread = driver.peer().unread_len();
     assert!(unread > 10_000, "{unread}");
-    // While the disk is behind, so that either has to let it go.
+    // The disk is behind, so the body is paused for two reasons.
     driver.context_mut().on_wakeup = OnWakeup::Hold;
     let notifier = driver.context().notifier.clone().expect("the handler is there");
     let before = driver.context().wakeups;
@@ -124,7 +125,7 @@ fn a_handler_is_woken_and_may_hold_the_body_while_it_is_stored() {
         driver.settle();
     }
     assert_eq!(driver.peer().unread_len(), unread, "the handler wants nothing");
-    // And the other way round: the disk is behind when the handler wants more.
+    // The reverse: the disk is behind when the handler resumes.
     driver.context_mut().on_wakeup = OnWakeup::More;
     notifier.wakeup();
     assert_eq!(answer(&mut driver), (200, body));
@@ -138,13 +139,13 @@ fn continue_is_sent_when_a_holding_handler_resumes() {
     let mut driver = driver(&spool);
     driver.send(&head("Content-Length: 10000\r\nExpect: 100-continue"));
     let notifier = driver.context().notifier.clone().expect("the handler is there");
-    // It holds before the file is open.
+    // The handler pauses before the file is open.
     driver.context_mut().on_wakeup = OnWakeup::Hold;
     notifier.wakeup();
     driver.settle();
     assert_eq!(driver.context().wakeups, 1);
     disk.release();
-    // The file is open once the thread that opens it has told of it: the handler is woken again.
+    // The thread reports the open file to the connection, which wakes the handler again.
     until(&mut driver, |driver| driver.context().wakeups > 1);
     assert_eq!(driver.received_len(), 0, "the handler wants nothing");
     driver.context_mut().on_wakeup = OnWakeup::More;
@@ -161,7 +162,7 @@ fn a_body_stored_during_a_wait_is_delivered_to_the_next_handler() {
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
     let mut driver = driver(&spool);
-    // The file is open, and all that has come of the body is with the disk.
+    // The file is open, and the disk has all bytes of the body that have come.
     driver.send(&head("Content-Length: 10000\r\nExpect: 100-continue"));
     disk.release();
     until(&mut driver, |driver| driver.received_len() > 0);
@@ -174,7 +175,7 @@ fn a_body_stored_during_a_wait_is_delivered_to_the_next_handler() {
     driver.settle();
     assert!(matches!(driver.context().on_wakeup, OnWakeup::Nothing), "it waits now");
     let mut work = |driver: &mut Driver<Machine<Mirror>>| {
-        // All that the disk was asked for, and all that it is asked for on hearing of that.
+        // The work that is queued on the disk, and the work that its results lead to.
         for _ in 0..10 {
             disk.release();
             disk.hold();
