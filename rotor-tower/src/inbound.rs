@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// What so many pieces of a body, of one octet each, take until their peer has to wait.
+    /// How many one-byte pieces of a body are taken until their peer has to wait.
     #[test]
     fn small_pieces_are_limited_by_the_memory_they_need() {
         let (inbound, channel) = InboundBody::new(None, Waker::noop().clone());

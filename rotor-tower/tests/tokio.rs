@@ -1,4 +1,5 @@
-//! A service that needs tokio, on a loop with a runtime beside it; and a GiB at constant memory.
+//! A service that needs tokio, on a loop with a runtime beside it; and large bodies in constant
+//! memory.
 #![expect(clippy::disallowed_methods, reason = "tests play the outside world: its sockets")]
 
 use std::io::{ErrorKind, Read, Write};
@@ -19,7 +20,7 @@ use rotor_tower::{Tower, TowerServer};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Serves routes on a thread of their own, with a runtime beside.
+/// Serves routes on a separate thread, with a runtime beside the loop.
 fn serve(routes: Router) -> (SocketAddr, LoopHandle, thread::JoinHandle<()>) {
     let (told, heard) = std::sync::mpsc::channel();
     let thread = thread::spawn(move || {
@@ -86,14 +87,14 @@ fn tokio_timers_and_tasks_work_in_routes_and_the_peer_is_known() {
     thread.join().expect("it ends");
 }
 
-/// The memory of this process, in KiB, the most that it ever was.
+/// The peak memory of this process, in KiB.
 fn peak_kib() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("on Linux");
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("it says so");
     line.split_whitespace().nth(1).and_then(|count| count.parse().ok()).expect("a number")
 }
 
-/// `ROTOR_TOWER_MIB` says how much; a GiB takes a minute unoptimized.
+/// `ROTOR_TOWER_MIB` sets the size in MiB; a GiB takes a minute without optimization.
 fn bytes() -> usize {
     let mib = std::env::var("ROTOR_TOWER_MIB").ok().and_then(|count| count.parse().ok());
     mib.unwrap_or(64_usize) << 20
@@ -102,7 +103,7 @@ fn bytes() -> usize {
 #[test]
 fn large_bodies_stream_both_ways_in_constant_memory() {
     let echo = post(|body: AxumBody| async move { body });
-    // Read in a task on a thread of the runtime, which is slower now and then.
+    // Read in a task on a thread of the runtime, which pauses now and then.
     let count = post(|body: AxumBody| async move {
         let counting = tokio::spawn(async move {
             let (mut body, mut count, mut frames) = (body, 0_usize, 0_u32);
@@ -130,7 +131,8 @@ fn large_bodies_stream_both_ways_in_constant_memory() {
     thread.join().expect("it ends");
 }
 
-/// Sends a body, reads the answer meanwhile; returns how much of a body came, and how it ends.
+/// Sends a body and reads the answer meanwhile. Returns the length of the answer's body, and the
+/// bytes of the last read.
 fn upload(address: SocketAddr, path: &str, bytes: usize) -> (usize, Vec<u8>) {
     let mut socket = connect(address);
     let mut sending = socket.try_clone().expect("a descriptor");
@@ -151,11 +153,11 @@ fn upload(address: SocketAddr, path: &str, bytes: usize) -> (usize, Vec<u8>) {
         socket.read_exact(&mut byte).expect("an answer");
         head.push(byte[0]);
     }
-    // The peer ends its side behind its body, and the connection ends behind the answer to it.
+    // The peer ends its side after its body, and the connection ends after the answer.
     loop {
         match socket.read(&mut buffer) {
             Ok(0) => break,
-            // The process was stopped meanwhile, and went on (signal(7)).
+            // The process was stopped and continued meanwhile (signal(7)).
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             read => {
                 let read = read.expect("an answer");
@@ -168,7 +170,7 @@ fn upload(address: SocketAddr, path: &str, bytes: usize) -> (usize, Vec<u8>) {
     (count - chunk_lines(&head, count, bytes), last)
 }
 
-/// An answer of unknown length has lines between its chunks; what is left is counted below.
+/// The length of the lines between the chunks of an answer of unknown length.
 fn chunk_lines(head: &[u8], count: usize, bytes: usize) -> usize {
     let is_chunked = String::from_utf8_lossy(head).contains("chunked");
     if is_chunked { count.saturating_sub(bytes) } else { 0 }

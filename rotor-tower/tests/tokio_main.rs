@@ -1,4 +1,4 @@
-//! A service whose loop runs on the thread of `#[tokio::main]`: within one poll of tokio's.
+//! A service whose loop runs on the thread of `#[tokio::main]`, within a single poll by tokio.
 #![expect(clippy::disallowed_methods, reason = "tests play the outside world: its sockets")]
 
 use std::io::{ErrorKind, Read, Write};
@@ -14,7 +14,7 @@ use rotor_core::{Config, Loop};
 use rotor_http::server::{HttpAccept, HttpSeed, ServerConfig};
 use rotor_tower::{Tower, TowerServer};
 
-/// Requests that the peer makes: more steps of tokio's things than its budget has for a task (128).
+/// The number of the peer's requests: more tokio operations than the budget of a task (128).
 const REQUESTS: usize = 300;
 
 async fn answer() -> String {
@@ -72,7 +72,7 @@ fn ask(socket: &mut TcpStream) -> bool {
     while !answer.ends_with(b"ready") {
         match socket.read(&mut piece) {
             Ok(count @ 1..) => answer.extend_from_slice(&piece[..count]),
-            // The process was stopped meanwhile, and went on (signal(7)).
+            // The process was stopped and continued meanwhile (signal(7)).
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             _ => return false,
         }

@@ -1,4 +1,4 @@
-//! What a service answers, as it goes out: framing is the connection's, whatever the fields say.
+//! What a service answers, as it is sent: the connection does the framing, whatever the fields say.
 
 use std::convert::Infallible;
 
@@ -27,7 +27,7 @@ async fn respond_as_asked(
     Ok(answer)
 }
 
-/// The head's fields without the date, and the body; whether the connection is over.
+/// The head without the date, and the body, followed by whether the connection has ended.
 fn summary(answer: &[u8], is_ended: bool) -> String {
     let text =
         String::from_utf8_lossy(answer).replace("Date: Thu, 01 Jan 1970 00:00:01 GMT\r\n", "");
@@ -83,7 +83,7 @@ fn a_response_without_a_body_is_sent_without_one() {
             "GET /?status=304&content-length=4&body=four&etag=1",
             "304 Not Modified|etag: 1|Content-Length: 4||",
         ),
-        // Interim ones are not what a service answers with.
+        // A service must not answer with an interim response.
         ("GET /?status=100", FAILED),
         ("GET /?status=103", FAILED),
     ] {
@@ -94,7 +94,7 @@ fn a_response_without_a_body_is_sent_without_one() {
     }
 }
 
-/// What cannot be said in `http`, or is no route of anybody's: never a panic.
+/// Targets that `http` cannot represent, or for which no service has a route: never a panic.
 #[test]
 fn an_unusual_target_is_refused_and_the_next_request_is_served() {
     for (asked, status) in [

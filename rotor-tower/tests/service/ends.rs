@@ -1,5 +1,5 @@
-//! How requests end otherwise: not ready, failed, panicked, upgraded, cancelled; and streams of
-//! events, which do not end.
+//! Other ends of requests: not ready, failed, panicked, upgraded, cancelled; and event streams,
+//! which do not end.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -24,7 +24,7 @@ use tower_service::Service;
 
 use crate::stage::{exchange, request, serving, serving_as};
 
-/// A service that is ready when it is told, and counts what it is called for.
+/// A service that becomes ready when the test opens it, and must be ready for each call.
 #[derive(Clone, Default)]
 struct Gate {
     is_open: Arc<Mutex<(bool, Vec<Waker>)>>,
@@ -69,14 +69,14 @@ fn a_service_is_not_called_before_it_is_ready() {
     stage.settle();
     let text = String::from_utf8(stage.take_received()).expect("text");
     assert!(text.contains("\r\n\r\n/aHTTP/1.1 200 OK\r\n") && text.ends_with("/b"), "{text}");
-    // One that never is has the time of a handler.
+    // A service that never becomes ready is limited by the handler's timeout.
     gate.is_open.lock().expect("alone").0 = false;
     stage.send(&request("GET /c", "", ""));
     stage.advance(Duration::from_secs(60));
     assert_eq!(&exchange(&stage.take_received())[..3], "503");
 }
 
-/// Fails in each way that its path names.
+/// Fails in the way that the path of the request names.
 fn failing(
     request: http::Request<Body>,
 ) -> impl Future<Output = Result<http::Response<FailingBody>, io::Error>> {
@@ -186,7 +186,7 @@ fn a_cancelled_request_drops_its_future() {
     assert_eq!(ALIVE.get(), 0);
 }
 
-/// What is dropped may want tokio's runtime once more, to say farewell in a task for example.
+/// A dropped future may need tokio's runtime once more, for example to spawn a task.
 #[test]
 fn a_cancelled_future_is_dropped_in_the_tokio_runtime() {
     struct Farewell(Arc<Mutex<Vec<bool>>>);
@@ -240,7 +240,7 @@ fn a_stream_of_events_outlives_the_handler_timeout() {
     assert!(stage.is_dropped());
 }
 
-/// A body that says a word at each of these times, in seconds from one to the next, and never ends.
+/// A body that sends a word after each of these pauses, in seconds, and never ends.
 fn words(pauses: &'static [u64]) -> impl http_body::Body<Data = Bytes, Error = Infallible> {
     ALIVE.set(ALIVE.get() + 1);
     let words = futures_util::stream::unfold((pauses, Alive), |(pauses, alive)| async move {
@@ -269,7 +269,7 @@ fn a_silent_body_is_dropped_some_time_after_its_peer_has_ended() {
     let mut stage = serving(tower::service_fn(talkative(&[9, 9, 9])));
     stage.send(&request("GET /", "", ""));
     stage.end();
-    // It may still read: what is said in time is sent.
+    // The peer may still read: words that come in time are sent.
     for _ in 0..3 {
         stage.take_received();
         stage.advance(seconds(9));
@@ -280,12 +280,12 @@ fn a_silent_body_is_dropped_some_time_after_its_peer_has_ended() {
     stage.advance(Duration::from_millis(1));
     assert_eq!((ALIVE.get(), stage.is_ended()), (0, true));
     assert_eq!(stage.take_received(), b"", "it does not look whole");
-    // One that has not ended is waited for.
+    // A peer that has not ended its side is waited for.
     let mut stage = serving(tower::service_fn(talkative(&[])));
     stage.send(&request("GET /", "", ""));
     stage.advance(seconds(10_000));
     assert_eq!(ALIVE.get(), 1);
-    // It may end then, and have sent the beginning of another request before.
+    // It may end its side later.
     stage.end();
     stage.advance(seconds(10));
     assert_eq!(ALIVE.get(), 0);
@@ -293,7 +293,7 @@ fn a_silent_body_is_dropped_some_time_after_its_peer_has_ended() {
 
 #[test]
 fn the_half_close_timeout_is_configurable() {
-    // A body that nobody has read is not in the way of the end behind it.
+    // An unread body does not hide the end behind it.
     for sent in [request("GET /", "", ""), request("POST /", "Content-Length: 4\r\n", "word")] {
         let tower = Tower::new(tower::service_fn(talkative(&[])));
         let mut stage = serving_as(tower.half_close_timeout(Duration::ZERO));
@@ -350,7 +350,7 @@ fn a_body_of_empty_frames_does_not_starve_others() {
     };
     let sockets = [ask(), ask()];
     for mut socket in sockets {
-        // Both get their head, although the body of the other never rests.
+        // Both get their head, although the other's body is always ready.
         let mut byte = [0];
         let mut has_come = || io::Read::read(&mut socket, &mut byte).is_ok_and(|count| count == 1);
         let turns = (0..100_000).find(|_| {
@@ -361,7 +361,7 @@ fn a_body_of_empty_frames_does_not_starve_others() {
     }
 }
 
-/// Sends what comes back, in brackets.
+/// Sends back what it receives, in brackets.
 struct Relay;
 
 impl Protocol for Relay {
@@ -387,7 +387,7 @@ impl Protocol for Relay {
     }
 }
 
-/// Switches protocols: with our upgrade, or only in words.
+/// Switches protocols: with our upgrade, or only by the status.
 fn switching(
     request: http::Request<Body>,
 ) -> std::future::Ready<io::Result<http::Response<String>>> {

@@ -1,4 +1,4 @@
-//! Services on the streams of HTTP/2.
+//! Services on HTTP/2 streams.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -42,7 +42,7 @@ fn headers(stream: u32, method: &str, path: &str, is_end: bool) -> Vec<u8> {
     frame(kind::HEADERS, flag::END_HEADERS | u8::from(is_end), stream, &block(&list))
 }
 
-/// What has come of this stream: fields, bodies, the end and resets as text.
+/// What has arrived on this stream: fields, bodies, the end and resets, as text.
 fn stream_summary(received: &[u8], stream: u32) -> String {
     let (mut rest, mut stream_summary) = (received, String::new());
     let mut decoder = HpackDecoder::new(4096);
@@ -122,7 +122,8 @@ fn trailers_are_passed_both_ways_on_a_stream() {
     assert_eq!(stream_summary(&stage.take_received(), 1), ":status=200;word;x-sum=4;end");
 }
 
-/// The end of a stream may come long after its last octet, of which a length tells.
+/// The end of a stream may come long after its last byte, which the content length already
+/// announces.
 #[test]
 fn the_last_byte_of_a_stream_does_not_wait_for_its_end() {
     let service = tower::service_fn(|request: http::Request<Body>| async {
@@ -210,7 +211,7 @@ fn a_silent_body_on_a_stream_is_dropped_after_the_peer_has_ended() {
     assert!(stage.is_ended());
 }
 
-/// A body of 5 KiB pieces, which leaves no room of the least that each stream has.
+/// A body of 5 KiB pieces, each larger than the minimum that every stream may buffer.
 fn pieces(stream: impl Stream<Item = ()> + Send + 'static) -> axum::body::Body {
     let piece = |()| Ok::<_, Infallible>(Frame::data(Bytes::from_static(&[b'x'; 5 << 10])));
     axum::body::Body::new(StreamBody::new(stream.map(piece)))
@@ -225,7 +226,7 @@ fn a_silent_body_without_room_waits_and_does_not_spin() {
     });
     let tower = Tower::new(Router::new().route("/", silent).route("/endless", endless));
     let mut stage = serving_as(tower.half_close_timeout(Duration::from_secs(3)));
-    // SETTINGS_INITIAL_WINDOW_SIZE: nothing of a body may be sent.
+    // SETTINGS_INITIAL_WINDOW_SIZE of 0: no byte of a body may be sent.
     let mut settings = Vec::new();
     frame_writer::settings(&[(4, 0)], &mut settings);
     stage.send(&[&PREFACE[..], &settings, &frame_writer::settings_ack()].concat());
@@ -233,7 +234,7 @@ fn a_silent_body_without_room_waits_and_does_not_spin() {
     for number in 1..40 {
         stage.send(&headers(1 + 2 * number, "GET", "/endless", true));
     }
-    // From now on the first is silent; a second later the others have all the room there is.
+    // From now on the first body is silent; a second later the others take all the room.
     stage.end();
     stage.advance(Duration::from_secs(9));
     assert!(!stage.is_ended());

@@ -1,4 +1,4 @@
-//! Services on a connection, over scripted sockets and in virtual time.
+//! Services on a connection, with scripted sockets and in virtual time.
 #![expect(clippy::disallowed_methods, reason = "one test plays the outside world: its sockets")]
 
 mod answers;
@@ -56,7 +56,7 @@ fn site() -> Router {
         )
 }
 
-/// A handler of axum's is `Send`, and so is the loop's sleep.
+/// A handler of axum has to be `Send`, and the loop's sleep is.
 async fn sleep_for(time: u64) -> &'static str {
     rotor_async::sleep(seconds(time)).await;
     "slept"
@@ -100,7 +100,7 @@ fn a_connection_serves_requests_in_sequence_despite_errors() {
         stage.send(&request(&format!("GET {path}"), "", ""));
         assert_eq!(&exchange(&stage.take_received())[..3], status, "{path}");
     }
-    // A body that no route reads is dropped behind the answer.
+    // A body that no route reads is dropped after the answer.
     stage.send(&request("POST /nothing", "Content-Length: 1000\r\n", &"x".repeat(1000)));
     stage.send(&request("GET /", "", ""));
     assert!(stage.take_received().ends_with(b"Hello, World!"));
@@ -151,7 +151,7 @@ fn a_short_body_that_came_with_its_head_is_ready_at_the_call() {
     let short = request("POST /", "Content-Length: 4\r\n", "word");
     let long = request("POST /", "Content-Length: 8193\r\n", &"x".repeat(8193));
     let mut stage = serving(service);
-    // Whatever stands behind it in the input; the last part of the last one has still to come.
+    // Whatever follows a body in the input. The last byte of the last body comes later.
     stage.send(&[&short[..], &short, &long, &short[..short.len() - 1]].concat());
     stage.send(b"d");
     let there = r#"Some(4) Ready(Some(Some(b"word"))) Ready(None)"#;
@@ -160,13 +160,13 @@ fn a_short_body_that_came_with_its_head_is_ready_at_the_call() {
     assert_eq!(*frames.lock().expect("alone"), expected);
 }
 
-/// How much may wait of a body beside what the socket holds: in the body, one read beyond, and in
-/// the connection's input.
+/// How many bytes of a body may be held in addition to those in the socket: in the body, in one
+/// more read, and in the connection's input.
 const HELD_MAX: usize = (64 + 64 + 64) << 10;
 
 type KeptBody = Arc<Mutex<Option<(Body, Waker)>>>;
 
-/// A service that asks for the first of a body, and leaves it at that.
+/// A service that polls a body once and then only keeps it.
 fn body_keeper(
     keep: KeptBody,
 ) -> impl tower::Service<
@@ -196,7 +196,7 @@ fn unread_small_chunks_hold_up_the_peer_sooner() {
     stage.send(&request("POST /", "Transfer-Encoding: chunked\r\n", ""));
     let chunks = b"1\r\nx\r\n".repeat(100_000);
     stage.send(&chunks);
-    // What the input holds, and one read: each piece costs some hundred octets here.
+    // What the input holds, and one read: here, each piece takes some hundred bytes of memory.
     let taken = chunks.len() - stage.unread_len();
     assert!(taken < (64 + 64) << 10, "{taken} octets were taken");
 }
@@ -211,7 +211,7 @@ fn a_service_that_does_not_read_holds_up_its_peer() {
     }
     let taken = 10_000_000 - stage.unread_len();
     assert!((64 << 10..HELD_MAX).contains(&taken), "{taken} octets were taken");
-    // As it reads, the rest comes.
+    // The rest arrives as the service reads.
     let (mut body, _) = kept.lock().expect("alone").take().expect("it was called");
     let mut read = 0;
     while read < 10_000_000 {

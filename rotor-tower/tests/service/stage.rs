@@ -33,7 +33,7 @@ pub(crate) fn request(start: &str, fields: &str, body: &str) -> Vec<u8> {
     format!("{start} HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}").into_bytes()
 }
 
-/// Status and body of the one answer that this is.
+/// The status and the body of a single answer.
 pub(crate) fn exchange(answer: &[u8]) -> String {
     let text = String::from_utf8_lossy(answer);
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
