@@ -124,7 +124,7 @@ impl MemoryFile {
 mod tests {
     use super::*;
 
-    /// What becomes of a write of two slices, five bytes in all, at this place.
+    /// The result of a write of two slices, five bytes in total, at this offset.
     fn write(faults: Faults, offset: u64) -> Result<usize, Errno> {
         let file = MemoryFile::open(Arc::new(faults), 0).expect("that is none of its faults");
         let slices = [IoSlice::new(b"ab"), IoSlice::new(b"cde")];

@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// A body of so many bytes in a file.
+    /// A body of `len` bytes in a file.
     fn body_of(len: usize) -> Body {
         let directory = rotor_test_kit::Directory::create();
         let path = directory.join("body");
@@ -149,7 +149,7 @@ mod tests {
                 read += count;
             }
             assert_eq!(read, len);
-            // 64: as few as an allocator cares for.
+            // A buffer of 64 bytes is small enough for any length.
             assert!(reader.buffer.capacity() <= len.clamp(64, 256 << 10), "of {len} bytes");
         }
     }

@@ -260,7 +260,7 @@ mod tests {
     use crate::spool::Spool;
     use crate::stored::StoredFile;
 
-    /// A body in a file without a name, of a spool.
+    /// A body in an unnamed file of a spool.
     fn spooled_body(spool: &Spool, dir: &Dir) -> Body {
         let mode = Mode::RUSR | Mode::WUSR;
         let made = disk::open_unnamed(dir.directory.as_fd(), mode);

@@ -1,5 +1,5 @@
-//! Runs the body of the fuzz target on its saved corpus: what it started from, and what fuzzing
-//! found, stays checked without a fuzzer.
+//! Runs the body of the fuzz target on its saved corpus, without a fuzzer: the seeds and past
+//! findings stay checked.
 
 mod fuzz_bodies;
 

@@ -1,4 +1,4 @@
-//! A peer that goes away while what it has sent waits for a thread to write it.
+//! A peer that disconnects while its bytes wait for a thread to write them.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -8,20 +8,20 @@ use rotor_core::{Config, Infallible, Loop, Machine, OffloadPool, Response, Scope
 use rotor_stream::{Block, BytesHeld};
 use rotor_test_kit::Directory;
 
-/// What the machine has, and does.
+/// The context of the machine.
 struct World {
     spool: Spool,
     pool: OffloadPool,
-    /// Of the bodies that memory keeps.
+    /// Counts the bytes of bodies that are kept in memory.
     memory: Arc<BytesHeld>,
-    /// Given to the only thread, which waits for the test to drop its other end.
+    /// Given to the only thread, which waits until the test drops the other end.
     gate: Option<Receiver<()>>,
-    /// Blocks of 1,000 bytes that the collector took while that thread did nothing.
+    /// The number of blocks of 1,000 bytes that the collector took while that thread was blocked.
     taken: usize,
 }
 
 impl World {
-    /// Its pool has one thread, which waits for the other value to be dropped.
+    /// The pool has one thread, which waits until the returned sender is dropped.
     fn new(
         directory: &Directory,
         config: impl FnOnce(SpoolConfig) -> SpoolConfig,
@@ -35,11 +35,11 @@ impl World {
     }
 }
 
-/// Has all that its collector takes written, behind a thread that does nothing, and ends.
+/// Adds all blocks that its collector takes while the thread is blocked, and ends.
 struct Leaver(Collector);
 
 impl Leaver {
-    /// A body that was announced to be so long, of which these bytes have come.
+    /// A body with this announced length, of which blocks of these lengths have arrived.
     fn start(scope: &Scope<'_, World>, announced: Option<u64>, bytes: &[usize]) -> Leaver {
         let memory = scope.memory.clone();
         let expected = Expected { ram_max: 1_000, bytes_max: 1 << 20, announced, memory };
@@ -53,7 +53,7 @@ impl Leaver {
     }
 }
 
-/// Runs the loop until the machine has ended. Returns how many blocks it was told to add.
+/// Runs the loop until the machine has ended. Returns how many blocks its collector took.
 fn run(world: World, announced: Option<u64>, bytes: &[usize]) -> usize {
     let creator = Loop::<Leaver>::new(&Config::new()).expect("a loop can be made");
     let mut instance = creator.instantiate(world);
@@ -94,7 +94,7 @@ fn queued_writes_are_counted_after_their_peer_is_gone() {
     let directory = Directory::create();
     let (world, open) = World::new(&directory, |config| config);
     let spool = world.spool.clone();
-    // Two pieces, in the memory of who was to write them.
+    // Two pieces, which are held by the jobs that were to write them.
     assert_eq!((run(world, Some(100_000), &[]), spool.unwritten_bytes()), (8, 8_000));
     drop(open);
     while spool.files() > 0 || spool.bytes() > 0 {
@@ -108,8 +108,8 @@ fn bytes_moved_from_memory_count_there_until_they_are_written() {
     let directory = Directory::create();
     let (world, open) = World::new(&directory, |config| config.unwritten_bytes_max(0));
     let (spool, memory) = (world.spool.clone(), world.memory.clone());
-    // Nothing more is taken. What was counted when it was to stay in memory is; the last block alone is
-    // passed by.
+    // Nothing more is taken. The bytes that were counted for memory still are; only the last block
+    // is not counted.
     assert_eq!(run(world, None, &[900, 200]), 0);
     assert_eq!((spool.unwritten_bytes(), memory.bytes()), (0, 900));
     drop(open);

@@ -9,17 +9,17 @@ const BOUNDS: Bounds = Bounds {
     syncs: false,
 };
 
-/// The same bytes as often as they are asked for.
+/// The bytes at these positions, the same in each call.
 fn bytes(from: usize, count: usize) -> Vec<u8> {
     (from..from + count).map(|at| at as u8).collect()
 }
 
-/// A disk that does what it is told when it is told to.
+/// A scripted disk.
 struct Disk {
     spooling: Spooling,
     file: Option<Vec<u8>>,
-    /// What was asked, in letters: O and P open (with and without a length), w a write, s a sync,
-    /// M and F all of it in memory or in the file.
+    /// The requested actions, as letters: O and P open a file (with and without a length), w is a
+    /// write, s a sync; M and F mean that the whole body is in memory or in the file.
     actions: String,
     pending: Vec<char>,
     added: usize,
@@ -81,7 +81,7 @@ impl Disk {
         self.run_actions();
     }
 
-    /// The disk has done what it was asked for first.
+    /// The disk completes its oldest request.
     fn finish_oldest(&mut self) {
         match self.pending.remove(0) {
             'w' => self.spooling.piece_written(),
@@ -95,9 +95,9 @@ impl Disk {
     }
 }
 
-/// Plays a script: digits and `+` add (that many bytes; `+` is 10), `.` the disk has done one
-/// thing, `!` there is no memory, `e` it has ended. Returns what was asked, with `|` where more is
-/// taken and `-` where it is not, after each step.
+/// Plays a script: a digit adds that many bytes, `+` adds 10, `.` completes one request of the
+/// disk, `!` takes away the memory, `e` ends the body. Returns the requested actions after each
+/// step, followed by `|` if more bytes are taken, and by `-` if not.
 fn play(bounds: Bounds, announced: Option<u64>, script: &str) -> String {
     let mut disk = Disk::new(bounds, announced);
     let mut seen = String::new();
@@ -137,28 +137,28 @@ fn each_script_yields_its_actions_and_holds() {
         (BOUNDS, None, "55e", "|||M-"),
         (BOUNDS, Some(10), "+e", "||M-"),
         (without, Some(10), "+e", "||M-"),
-        // It grows beyond it.
+        // It outgrows memory.
         (BOUNDS, None, "56.e.", "||P-w|-F-"),
         (BOUNDS, None, "56.e", "||P-w|-"),
         (BOUNDS, None, "+1e..", "||P--w-F-"),
-        // Known to be long: the file first.
+        // Announced as long: the file is opened first.
         (BOUNDS, Some(11), "", "O-"),
         (BOUNDS, Some(11), ".", "O-|"),
         (BOUNDS, Some(11), ".4", "O-||"),
-        // Two pieces are written at a time, and the third is not taken.
+        // Two pieces are written concurrently, and a third is not taken.
         (BOUNDS, Some(40), ".88", "O-|w|w-"),
         (BOUNDS, Some(40), ".88.", "O-|w|w-|"),
         (BOUNDS, Some(40), ".88..8e.", "O-|w|w-||w|-F-"),
         (BOUNDS, Some(40), ".44", "O-||w|"),
-        // What came while two were under way goes when one is done.
+        // Bytes that arrive during two writes are written when one of them completes.
         (BOUNDS, Some(40), ".889.e..", "O-|w|w--w---F-"),
-        // The last one is as short as it is.
+        // The last piece may be short.
         (BOUNDS, Some(40), ".83e..", "O-|w||w--F-"),
         (BOUNDS, Some(11), ".e", "O-|F-"),
-        // The disk is waited for.
+        // The end waits for the disk.
         (synced, Some(11), ".+1e..", "O-|w||w--s-"),
         (synced, Some(11), ".+1e...", "O-|w||w--s--"),
-        // No memory: one after the other, whatever there is.
+        // Without memory: one write after the other, of whatever has arrived.
         (BOUNDS, Some(40), ".!3", "O-||w-"),
         (BOUNDS, Some(40), ".!3.", "O-||w-|"),
         (BOUNDS, Some(40), ".3!.3.e", "O-||w-|w-|F-"),

@@ -1,4 +1,4 @@
-//! Disks that fail, directories that cannot be used, and peers that go away.
+//! Disks that fail, directories that cannot be used, and peers that disconnect.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ fn each_fault_is_reported_and_leaves_nothing() {
         (limited(config(&directory).body_bytes_max(9_999)), too_large),
         (limited(config(&directory).all_bytes_max(9_999)), no_room),
         (limited(config(&directory).files_max(0)), no_room),
-        // Where memory is full and there is no file it is nobody's fault.
+        // Without a spool, full memory leaves no room.
         (None, no_room),
     ];
     for (number, (spool, is_expected)) in rows.into_iter().enumerate() {

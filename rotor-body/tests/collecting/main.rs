@@ -1,4 +1,4 @@
-//! A body that is collected on a real loop: in memory, on a disk, on one that fails.
+//! A body that is collected on a real loop: in memory, on a disk, on a failing disk.
 
 mod faults;
 mod names;
@@ -16,7 +16,7 @@ use rotor_core::{Config, Infallible, Loop, Machine, OffloadPool, Response, Scope
 use rotor_stream::{Block, BytesHeld};
 use rotor_test_kit::Directory;
 
-/// A directory of its own, which must be empty in the end.
+/// A new directory, which must be empty in the end.
 struct TestDirectory(Directory);
 
 impl TestDirectory {
@@ -44,13 +44,13 @@ fn config(directory: &Path) -> SpoolConfig {
     SpoolConfig::new(directory).ram_bytes_max(1000).piece_bytes(4000).keep_free_bytes(0)
 }
 
-/// Feeds a body to a collector, as it takes it.
+/// Feeds a body to a collector, as fast as it accepts it.
 struct Feeder {
     collector: Collector,
     fed: usize,
 }
 
-/// What is fed, and what has come of it.
+/// The input of a collector, and the outcome.
 struct Feed {
     spool: Option<Spool>,
     bytes: Vec<u8>,
@@ -59,9 +59,9 @@ struct Feed {
     bytes_max: u64,
     memory: Arc<BytesHeld>,
     whole: Option<Result<Body, SpoolError>>,
-    /// Ends in the middle, as a peer does that goes away.
+    /// Aborts the body at this position, like a peer that disconnects.
     abort_at: usize,
-    /// Goes on behind the end.
+    /// Adds bytes after the end.
     adds_after_end: bool,
     unwritten_max: usize,
 }
@@ -86,7 +86,7 @@ impl Feed {
     fn run(self) -> Feed {
         let creator = Loop::<Feeder>::new(&Config::new()).expect("a loop can be made");
         let mut instance = creator.instantiate(self);
-        // One that ends as it is made is no machine.
+        // A machine that ends while it is created is not added.
         let _has_ended = instance.add_machine_with(Feeder::start);
         instance.run().expect("it runs");
         instance.into_context()
@@ -174,7 +174,7 @@ fn read(body: &Body) -> Vec<u8> {
     bytes
 }
 
-/// Waits until the spool's threads have closed what nobody has any more.
+/// Waits until the spool's threads have closed the files of dropped bodies.
 fn wait_until_empty(spool: &Spool) {
     while spool.files() > 0 || spool.bytes() > 0 {
         std::thread::yield_now();
@@ -226,7 +226,7 @@ fn the_body_is_the_same_at_any_length_step_and_storage() {
 #[test]
 fn syncing_adds_a_job_only_if_configured() {
     let directory = TestDirectory::new();
-    // Opening, writing; and what is waited for.
+    // Opening, writing, and the sync that is waited for.
     for (sync, jobs) in [(SyncData::Never, 2), (SyncData::BeforeHandedOver, 3)] {
         let pool = OffloadPool::new(1, 10);
         let spool =

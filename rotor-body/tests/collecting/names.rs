@@ -1,4 +1,4 @@
-//! Bodies that are kept under a name.
+//! Bodies that are stored under a name.
 
 use std::fs;
 use std::sync::atomic::AtomicU32;
@@ -9,7 +9,7 @@ use rotor_stream::Block;
 
 use crate::{Feed, TestDirectory, config, read};
 
-/// A body of every kind, of so many bytes.
+/// A body of every kind, with `len` bytes.
 fn of_every_kind(spool: &Spool, len: usize) -> Vec<(&'static str, Body)> {
     let whole = Feed::new(Some(spool), len, 1_000).result().expect("nothing fails");
     let mut around = Feed::new(Some(spool), len + 2_000, 1_000);
@@ -44,7 +44,7 @@ fn a_body_of_every_kind_is_stored_under_its_name_only() {
             (IfExists::Replace, false, false),
         ] {
             let path = kept.join("name");
-            // Not over what is there: that is the body itself.
+            // The old file is not overwritten: it is the body itself.
             drop(fs::remove_file(&path));
             if is_there {
                 fs::write(&path, "before").expect("it can be written");

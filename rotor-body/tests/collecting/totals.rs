@@ -1,4 +1,4 @@
-//! What all bodies hold together: memory, what is not written yet, files.
+//! What all bodies hold together: memory, unwritten bytes, files.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -67,7 +67,8 @@ fn bytes_waiting_for_a_file_are_always_counted() {
         let pool = OffloadPool::new(1, 10);
         let config = config(&directory).unwritten_bytes_max(max).pool(pool.clone());
         let spool = config.open().expect("it can be written");
-        // It opens no file before what waits for it is where it is to be.
+        // The only thread runs this job first, so it opens no file before the waiting bytes are
+        // counted.
         let feed = Feed::new(Some(&spool), 10_000, 1_000);
         let (of_thread, memory) = (spool.clone(), feed.memory.clone());
         let counted = Arc::new(AtomicU32::new(0));
@@ -102,7 +103,7 @@ fn a_file_that_an_output_still_sends_counts_until_it_is_closed() {
     drop(body);
     assert_eq!((spool.files(), spool.bytes()), (1, 10_000), "an output has it");
     drop(sent);
-    // The next one sees to it.
+    // The next body causes the file to be closed.
     let next = Feed::new(Some(&spool), 2_000, 1_000).result().expect("nothing fails");
     while spool.files() > 1 {
         std::thread::yield_now();
@@ -123,7 +124,7 @@ fn the_place_of_a_sent_file_is_free_before_it_is_closed() {
     let sent = file.file().expect("it is on a disk");
     drop(body);
     drop(sent);
-    // The thread that is to close it is busy until the next body has its place.
+    // The thread that is to close the file is busy until the next body has its room.
     let of_thread = spool.clone();
     let is_taken = pool.offer(&mut || {
         let spool = of_thread.clone();

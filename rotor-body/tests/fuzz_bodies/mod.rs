@@ -1,10 +1,11 @@
-//! What the fuzz target does with its input, as an ordinary function: the target in `fuzz/` calls
-//! it under libFuzzer, `tests/corpus.rs` calls it on every saved input.
+//! The body of the fuzz target, as an ordinary function: the target in `fuzz/` calls it under
+//! libFuzzer, `tests/corpus.rs` calls it on every saved input.
 //!
-//! **Any bytes are up to three bodies and a disk; a panic is a finding.** The bodies come at the
-//! same time, in pieces of any size, announced rightly or not, to collectors that share a spool in
-//! memory, which fails in one way. Each must come back as it was fed, from where it is to be by its
-//! length; or fail for a reason that there was. And whatever became of them, nothing is left.
+//! **Any bytes make up to three bodies and a disk; a panic is a finding.** The bodies arrive
+//! concurrently, in pieces of any size, with a right or wrong announced length. Their collectors
+//! share an in-memory spool, which fails in one way. Each body must come back as it was fed, from
+//! memory or from a file as its length requires, or fail for a reason that applies. In the end
+//! nothing is left, whatever the outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use rotor_core::{Infallible, Machine, Response, Scope};
 use rotor_sim::Sim;
 use rotor_stream::{Block, BytesHeld};
 
-/// A fuzz target: its name, which is that of its corpus, and its body.
+/// A fuzz target: the name of its corpus, and its body.
 pub(super) type Target = (&'static str, fn(&[u8]));
 
 /// Every fuzz target.
@@ -33,7 +34,7 @@ impl Input<'_> {
     }
 }
 
-/// What goes wrong.
+/// How the disk fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
@@ -69,7 +70,7 @@ impl Fault {
         }
     }
 
-    /// Whether a file of so many bytes meets it, with so many announced.
+    /// Whether the fault affects a file of `len` bytes, with this announced length.
     fn affects(self, len: u64, announced: u64) -> bool {
         match self {
             Fault::None | Fault::ShortWrites(_) => false,
@@ -89,7 +90,7 @@ impl Fault {
     }
 }
 
-/// What bounds all bodies.
+/// The limits of all bodies.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     ram: usize,
@@ -98,14 +99,14 @@ struct Limits {
     unwritten: usize,
 }
 
-/// One body: how it is announced, and the pieces in which it comes.
+/// One body: its announced length, and the pieces in which it arrives.
 #[derive(Debug, Clone)]
 struct Plan {
     announced: Option<u64>,
     pieces: Vec<usize>,
-    /// Whether it comes to its end, or its peer goes away.
+    /// Whether the body is complete, or its peer disconnects.
     ends: bool,
-    /// Whether more comes though it was to be held.
+    /// Whether more arrives although the collector asked to wait.
     ignores_hold: bool,
 }
 
@@ -137,7 +138,7 @@ impl Plan {
     }
 }
 
-/// What the machines share.
+/// The context that the machines share.
 struct Shared {
     spool: Spool,
     memory: Arc<BytesHeld>,
@@ -146,7 +147,7 @@ struct Shared {
     results: Vec<Option<Result<Body, SpoolError>>>,
 }
 
-/// Feeds one body to a collector, a piece each time it is called.
+/// Feeds one body to a collector, one piece per call.
 struct Feeder {
     collector: Collector,
     number: usize,
@@ -174,11 +175,11 @@ impl Feeder {
         }
     }
 
-    /// The next piece, or the end; `None` when its peer has gone away.
+    /// Feeds the next piece, or the end. Returns `None` if the peer has disconnected.
     fn feed(&mut self, scope: &mut Scope<'_, Shared>) -> Option<Result<Progress, SpoolError>> {
         let plan = &scope.plans[self.number];
         let Some(size) = plan.pieces.get(self.next) else {
-            // Nothing is to come twice, nor behind the end.
+            // Nothing comes twice, or after the end.
             let is_end = self.next == plan.pieces.len();
             self.next = usize::MAX;
             return (plan.ends && is_end).then(|| self.collector.end(scope));
@@ -251,8 +252,7 @@ fn run(data: &[u8]) {
     assert_eq!(memory.bytes(), 0, "of memory nothing is counted any more");
 }
 
-/// What becomes of them, in a loop in virtual time. All that was kept for them is gone then, but what
-/// the bodies have.
+/// The results, from a loop in virtual time. In the end, the spool holds only what the bodies hold.
 fn collect(
     spool: &Spool,
     memory: &Arc<BytesHeld>,
@@ -272,14 +272,14 @@ fn collect(
         };
         let mut instance = boot.new_loop::<Feeder>()?.instantiate(shared);
         for number in 0..count {
-            // One that ends as it is made is no machine.
+            // A machine that ends while it is created is not added.
             let _has_ended = instance.add_machine_with(|scope| Feeder::start(number, scope));
         }
         Ok(instance)
     });
     let host = host.expect("it starts");
     sim.run_for(Duration::from_secs(60)).expect("nothing goes wrong by itself");
-    // Of peers that went away, the files are closed by now; the loop has nothing more to do.
+    // The files of disconnected peers are closed by now; the loop has nothing left to do.
     let results = sim.with(host, |instance| std::mem::take(&mut instance.context_mut().results));
     let results = results.unwrap_or_default();
     let in_files = |result: &&Option<Result<Body, SpoolError>>| matches!(result, Some(Ok(body)) if !body.is_in_memory());
