@@ -117,7 +117,7 @@ fn create_client(
     let mut instance = creator.instantiate(None);
     instance.add_machine_with(|scope| {
         Response::attempt(|| {
-            let future = pool.create_client(server, Fetch::get("/").host("server"), scope);
+            let future = pool.ask(server, Fetch::get("/").host("server"), scope);
             Ok(Response::ok(Compose2::B(FetchOnce(future.map_err(|_| "the pool is full")?))))
         })
     })?;
