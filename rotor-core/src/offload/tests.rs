@@ -410,7 +410,8 @@ fn a_job_may_offer_another_and_drop_the_last_handle_of_its_pool() {
         drop(owner);
         dropped.send(()).expect("the test waits");
     }));
-    // The job drops its handle while the test still has one.
+    // The last handle but that of the job.
+    drop(pool);
     drop(held.release);
     is_dropped.recv().expect("it was run");
 }
