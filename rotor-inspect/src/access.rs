@@ -158,7 +158,7 @@ mod tests {
             ("127.0.0.1:3621", Ok(())),
             ("[::1]:3621", Ok(())),
             ("[::1]", Ok(())),
-            // Where the page may be served as well, and as people write it.
+            // Other addresses at which the page may be served, and other spellings that people use.
             ("127.0.0.2:3621", Ok(())),
             ("127.255.255.254", Ok(())),
             ("[0:0:0:0:0:0:0:1]:3621", Ok(())),

@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    /// Fails, with an error that says a number and much beside.
+    /// Fails with a long error text that starts with a number.
     struct Fails(usize);
 
     impl Machine for Fails {

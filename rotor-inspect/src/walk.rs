@@ -262,7 +262,7 @@ mod tests {
 
     use super::*;
 
-    /// One that takes its time to say what it does.
+    /// A machine that takes a while to describe itself.
     struct SlowToDescribe(World, Duration);
 
     impl Machine for SlowToDescribe {
@@ -314,7 +314,7 @@ mod tests {
         }
     }
 
-    /// One that says of itself what cannot be.
+    /// A machine that reports impossible figures.
     struct HugeFigures;
 
     impl Machine for HugeFigures {

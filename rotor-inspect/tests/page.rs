@@ -1,4 +1,4 @@
-//! The page, looked at over real connections, of a loop with real ones.
+//! The page, requested over real connections, for a loop that has real connections.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
@@ -23,7 +23,7 @@ use rotor_http::server::{
 use rotor_inspect::{Failures, InspectError, Inspecting, Inspector};
 use rotor_test_kit::Directory;
 
-/// Answers; `/wait` never does, `/block` holds up the loop until it is let go.
+/// Answers every request, but `/wait` never, and `/block` blocks the loop until it is released.
 struct App;
 
 type BlockGate = std::sync::Arc<std::sync::Mutex<Option<Receiver<()>>>>;
@@ -57,7 +57,7 @@ impl Server for App {
 
 type Machine = HttpAccept<App, TcpListener>;
 
-/// A server that runs, and what looks at it.
+/// A running server, and its inspector.
 struct TestBed {
     address: SocketAddr,
     handle: LoopHandle,
@@ -124,7 +124,7 @@ impl TestBed {
         self.query_inspector(&format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n"))
     }
 
-    /// What the page says, though the loop gets no CPU for as long as the page waits for it.
+    /// The answer of the page. Asks again if the loop gets no CPU time while the page waits for it.
     fn get(&self, target: &str) -> String {
         loop {
             let answer = self.get_once(target);
@@ -142,7 +142,7 @@ impl Drop for TestBed {
     }
 }
 
-/// Sends the request, and reads until the end.
+/// Sends the request, and reads the answer up to its end.
 fn exchange(mut stream: impl Read + Write, request: &str) -> String {
     let request = format!("{request}Connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");
@@ -159,7 +159,7 @@ fn bed() -> TestBed {
     TestBed::new(|instance| start_inspector(Inspector::new().allow_changes(true), instance))
 }
 
-/// How often the page is asked for what must appear on it.
+/// How often the page is requested until it must show the expected text.
 const POLLS_MAX: usize = 100_000;
 
 #[test]
@@ -167,7 +167,7 @@ fn machines_are_shown_as_totals_by_kind_and_as_single_rows() {
     let bed = bed();
     let (_idle, _also, _waits) =
         (bed.idle_connection(), bed.idle_connection(), bed.send_request("/wait"));
-    // The request that waits has been read once it is counted so.
+    // Once the waiting request is counted as such, it has been read.
     let mut polls = (0..POLLS_MAX).map(|_| bed.get("/api/machines?loop=main&sort=age"));
     let all = polls.find(|all| all.contains("waits forever")).expect("it is shown");
     assert!(all.contains(r#""state":"idle","count":2,"#), "{all}");
@@ -181,7 +181,7 @@ fn machines_are_shown_as_totals_by_kind_and_as_single_rows() {
     assert!(none.contains(r#""matched":0,"#) && none.contains(r#""count":2,"#), "{none}");
     let loops = bed.get("/api/loops");
     assert!(loops.contains(r#""name":"main","machines":4,"#), "{loops}");
-    // What the script of the page reads.
+    // The keys that the script of the page reads.
     let machine_keys = "loop phase matched page pages kinds rows machine state count held messages oldest \
                        token peer age deadline_in due";
     let loop_keys = "changes refused loops servers name machines slots deadlines turns busy waited \
@@ -294,7 +294,7 @@ fn a_blocked_loop_is_shown_as_blocked() {
     assert!(!blocked.contains(r#""blocked_for":null"#), "{blocked}");
     bed.unblock.send(()).expect("it waits");
     let _serving_again = bed.idle_connection();
-    // Or soon: the turn that has answered may not have ended.
+    // It may take a moment: the turn that has answered may not have ended.
     while !bed.get("/api/loops").contains(r#""blocked_for":null"#) {}
 }
 
@@ -306,7 +306,7 @@ fn only_one_walk_runs_at_a_time() {
     let address = bed.inspecting.address().expect("a socket address");
     let request =
         b"GET /api/machines?loop=main HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    // Unless this process had no CPU for the second that the first one waits.
+    // Unless this process gets no CPU time in the second that the first request waits.
     let is_refused = (0..5).any(|_| {
         let mut both = [(); 2].map(|()| TcpStream::connect(address).expect("it listens"));
         both.iter_mut().for_each(|it| it.write_all(request).expect("it reads"));
@@ -351,7 +351,7 @@ fn a_foreign_file_at_the_socket_path_is_not_followed_or_removed() {
     let refused = Inspector::new().start_unix(&link);
     assert!(matches!(refused, Err(InspectError::Start(_))), "{refused:?}");
     assert!(!target.exists() && fs::symlink_metadata(&link).is_ok());
-    // What somebody else has put in the place of the socket is not removed with it.
+    // A file that another program has put in the place of the socket is not removed.
     let (path, moved) = (directory.join("socket"), directory.join("moved"));
     let inspecting = Inspector::new().start_unix(&path).expect("it starts");
     fs::rename(&path, &moved).expect("it is there");
@@ -414,7 +414,7 @@ fn two_loops_with_the_same_name_are_refused_by_an_error_naming_it() {
             "{refused:?}"
         );
     }
-    // One loop may be watched as two.
+    // One loop may be watched under two names.
     assert!(start(["a", "b", "A"]).is_ok());
 }
 

@@ -147,7 +147,7 @@ mod tests {
             (&["application/openmetrics-text;q"], false),
             (&["application/openmetrics-text; version=1.0.0; ;q=0.5;,text/plain;q=0.4"], true),
             (&["application/openmetrics-textual"], false),
-            // What is not named is liked as much as what stands for it.
+            // A type that is not named has the weight of the range that includes it.
             (&["application/openmetrics-text;q=0.3, */*;q=0.8"], false),
             (&["application/openmetrics-text;q=0.3, text/*;q=0.8"], false),
             (&["application/openmetrics-text;q=0.8, */*;q=0.3"], true),
@@ -158,7 +158,7 @@ mod tests {
             (&["text/plain;q=0, */*"], true),
             (&["*/*;q=0"], false),
             (&["*/plain, application/openmetrics-text;q=0.1"], true),
-            // What says more counts, whatever its weight.
+            // The more specific range counts, whatever its weight.
             (
                 &["application/openmetrics-text;version=1.0.0;q=0, application/openmetrics-text"],
                 false,
@@ -172,7 +172,7 @@ mod tests {
                 true,
             ),
             (&["application/*;q=0, application/openmetrics-text;q=0.1"], true),
-            // Of two that say the same, the larger weight.
+            // Of two equal ranges, the larger weight counts.
             (
                 &[
                     "application/openmetrics-text;q=0.1, application/openmetrics-text;q=0.9, text/plain;q=0.5",
@@ -186,7 +186,7 @@ mod tests {
             (&["text/plain;x=\"\\\", application/openmetrics-text, z=\""], false),
             (&["application/openmetrics-text;x=\";q=0;\""], true),
             (&["application/openmetrics-text;x=\"q"], false),
-            // Blanks, and what is no weight.
+            // Blanks, and invalid weights.
             (&["application/openmetrics-text ;\tq=0.5 , text/plain\t; q=0.4"], true),
             (&["application/openmetrics-text;q =0"], false),
             (&["application/openmetrics-text;q= 1"], false),

@@ -1,4 +1,4 @@
-//! The page, scraped over a real connection, and read by the rules of both formats.
+//! The page, scraped over a real connection, and parsed by the rules of both formats.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
@@ -22,7 +22,7 @@ use rotor_http::client;
 use rotor_http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor_metrics::{Metrics, RotorCollector};
 
-/// A page that is served, and asked for.
+/// A server for the page, and the means to request it.
 struct MetricsServer {
     address: SocketAddr,
     handle: LoopHandle,
@@ -42,12 +42,12 @@ impl MetricsServer {
             .server("api", config.counters())
             .client("up\"stream\\\n", Arc::<client::Counters>::default())
             .register(&mut registry);
-        // What it has in common with the first is declared once.
+        // The families that it shares with the first collector are declared once.
         RotorCollector::new()
             .event_loop("third", creator.stats())
             .pool("more", OffloadPool::default())
             .register(&mut registry);
-        // What a program counts itself.
+        // Counters of the program itself.
         let jobs = CounterWithExemplar::<Vec<(String, String)>>::default();
         jobs.inc_by(3, Some(vec![("trace_id".into(), "7".into())]), None);
         registry.register("jobs", "Jobs", jobs);
@@ -89,9 +89,9 @@ impl Drop for MetricsServer {
     }
 }
 
-/// The samples of a page: names with labels, and values. Fails where the page breaks a rule that
-/// both formats have: help and type before the samples and once, no sample twice, each of a family
-/// that was declared, buckets that grow and end in the count.
+/// The samples of a page: names with labels, and values. Panics if the page breaks a rule that both
+/// formats have: help and type come once and before the samples, no sample comes twice, each
+/// belongs to a declared family, buckets increase and end in the count.
 fn samples(page: &str, is_open: bool) -> BTreeMap<String, f64> {
     let (mut types, mut helps) = (BTreeMap::new(), BTreeSet::new());
     let mut samples = BTreeMap::new();
@@ -156,7 +156,7 @@ fn both_formats_are_valid_and_show_the_counters() {
     assert!(page.contains("rotor_loop_handler_seconds_count{loop=\"main\",machine=\""), "{page}");
     assert!(classic.contains_key("rotor_loop_longest_turn_seconds{loop=\"main\"}"), "{page}");
     assert!(page.contains("rotor_loop_longest_handler_seconds{loop=\"main\",machine=\""), "{page}");
-    // Of classes that there were, and of good ones in any case.
+    // Classes that have occurred, and the successful ones in any case.
     for (class, count) in [("2xx", Some(5.0)), ("4xx", Some(1.0)), ("5xx", None)] {
         let times =
             format!("rotor_http_server_request_seconds_count{{server=\"api\",class=\"{class}\"}}");
@@ -192,7 +192,7 @@ fn duplicate_names_are_numbered_and_no_row_repeats() {
         let row = format!("rotor_http_server_requests_total{{server=\"{name}\"}}");
         assert_eq!(samples.get(&row), Some(&0.0), "{row}");
     }
-    // Another kind is another label.
+    // Another kind of source has another label.
     assert!(samples.contains_key("rotor_offload_threads{pool=\"api\"}"));
 }
 
@@ -220,7 +220,7 @@ fn custom_counters_are_families_with_a_row_per_source() {
     assert_eq!(samples.iter().map(|(row, count)| (&**row, *count)).collect::<Vec<_>>(), expected);
 }
 
-/// The judge of those who wrote the format, where it is installed (or `PROMTOOL` says where).
+/// The checker by the authors of the format, if it is installed (`PROMTOOL` may set its path).
 #[test]
 fn promtool_finds_no_errors() {
     let program = std::env::var("PROMTOOL").unwrap_or_else(|_| "promtool".to_owned());

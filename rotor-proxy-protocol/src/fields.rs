@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_checksum_is_in_the_first_field_of_its_kind() {
-        // Others of four octets are none.
+        // Other fields of four bytes are not checksums.
         let other = [4, 0, 4, 9, 9, 9, 9];
         let sum = [kind::CRC32C, 0, 4, 7, 7, 7, 7];
         for (fields, place) in [

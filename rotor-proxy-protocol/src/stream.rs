@@ -331,7 +331,7 @@ mod tests {
 
     use super::*;
 
-    /// What is left to be read of it, by who does not show it the memory.
+    /// A socket with these bytes left to read. It can only be read with `read_unseen`.
     struct Unseen(&'static [u8]);
 
     impl Read for Unseen {

@@ -1,12 +1,13 @@
-//! Our reader beside another one, the crate `ppp`: what both accept they read alike, and where they
-//! differ, this says which is right. `doc/decisions/0061` has the reasons.
+//! Our reader compared with another one, the crate `ppp`. They read the headers that both accept
+//! alike; where they differ, this file states which one is right. `doc/decisions/0061` has the
+//! reasons.
 
 use std::net::{IpAddr, SocketAddr};
 
 use ppp::{HeaderResult, PartialResult, v1, v2};
 use rotor_proxy_protocol::{ProxyHeader, Version};
 
-/// What it says of a whole header: where a connection comes from and goes to, if it is one.
+/// The result of a whole header: the source and the destination of a connection, if it has them.
 type Addresses = Option<(SocketAddr, SocketAddr)>;
 
 fn parse_with_ppp(bytes: &[u8]) -> Option<Addresses> {
@@ -90,8 +91,8 @@ fn changed_headers_that_both_accept_are_parsed_alike() {
 
 #[test]
 fn the_known_differences_are_as_documented() {
-    // Cut before the digits of the last port, it is a broken header to them, for good; a balancer
-    // may cut it there.
+    // Cut before the digits of the last port, the header is finally broken for `ppp`; but a
+    // balancer may split it there.
     let cut = b"PROXY TCP4 192.0.2.1 198.51.100.1 50000 ";
     let result = HeaderResult::parse(cut);
     assert!(result.is_complete() && matches!(result, HeaderResult::V1(Err(_))), "{result:?}");

@@ -1,5 +1,5 @@
-//! Runs the body of the fuzz target on its saved corpus: what it started from, and what fuzzing
-//! once found. Without a fuzzer.
+//! Runs the body of the fuzz target on its saved corpus, the seeds and past findings, without a
+//! fuzzer.
 
 mod fuzz_bodies;
 

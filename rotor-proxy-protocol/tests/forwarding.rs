@@ -1,4 +1,5 @@
-//! What a `ProxyStream` leaves to the socket inside: it is asked, and its answer is the answer.
+//! What a `ProxyStream` forwards to the inner socket: the call reaches it, and its answer is
+//! returned.
 
 mod kit;
 
@@ -16,7 +17,7 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{Interest, Scope, Token};
 use rotor_proxy_protocol::{ProxyHeader, ProxyProtocol, ProxyStream, Untrusted};
 
-/// Notes what it is asked, and answers otherwise than the defaults do.
+/// Records its calls, and answers differently from the defaults.
 #[derive(Clone, Default)]
 struct RecordingSocket {
     calls: Rc<RefCell<Vec<&'static str>>>,
@@ -144,7 +145,7 @@ impl StreamSocket for RecordingSocket {
     }
 }
 
-/// A stream that is open: it comes from where no header is asked for.
+/// An open stream: its peer is in a network that sends no header.
 fn open(socket: &RecordingSocket) -> ProxyStream<RecordingSocket> {
     let behind = ProxyProtocol::new(config().untrusted(Untrusted::Direct));
     let mut stream = behind.wrap(socket.clone(), None);

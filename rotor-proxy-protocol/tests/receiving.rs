@@ -1,4 +1,5 @@
-//! A server behind balancers, on scripted sockets: what it believes, and what ends a connection.
+//! A server behind balancers, on scripted sockets: which headers it trusts, and what ends a
+//! connection.
 
 mod kit;
 
@@ -18,7 +19,7 @@ fn header(version: Version, source: &str) -> Vec<u8> {
     ProxyHeader::proxied(version, source, SocketAddr::from(([198, 51, 100, 1], 443))).to_bytes()
 }
 
-/// What a server makes of these pieces: its answers, its log, what it counts.
+/// The outcome of these pieces: the server's answers, its log, its counters.
 fn outcome(
     behind: &ProxyProtocol,
     from: Option<&str>,
@@ -68,7 +69,7 @@ fn the_result_is_the_same_with_reads_of_one_byte() {
     peer.send(&[&header(Version::V2, "[2001:db8::1]:5")[..], b"one\n"].concat());
     test.settle();
     assert!(peer.take_received().starts_with(b"[2001:db8::1]:5 "));
-    // What was read ahead is no longer in the way.
+    // The bytes that were read ahead no longer delay others.
     peer.send(b"two\n");
     test.settle();
     assert!(peer.take_received().ends_with(b" two\n"));
@@ -84,7 +85,7 @@ fn reads_and_writes_fail_before_the_header_is_complete() {
     let is_early = |error: &std::io::Error| error.kind() == ErrorKind::NotConnected;
     assert!(stream.read(&mut [0; 9]).is_err_and(|error| is_early(&error)));
     assert!(stream.write(b"hello").is_err_and(|error| is_early(&error)));
-    // How a socket is asked whether it is connected: the one inside says.
+    // An empty read asks whether the socket is connected: the inner socket answers.
     assert!(!stream.read(&mut []).is_err_and(|error| is_early(&error)));
     assert_eq!(peer.unread_len(), header(Version::V2, "192.0.2.1:5").len());
 }
@@ -187,7 +188,7 @@ fn a_missing_header_times_out_like_a_handshake() {
     let behind = ProxyProtocol::new(config());
     let mut test = Test::new(Log::new());
     let peer = add_server(&mut test, &behind, BALANCER);
-    // A byte a second gains nothing.
+    // One byte per second does not extend the deadline.
     for byte in &header(Version::V1, "192.0.2.1:5")[..9] {
         peer.send(&[*byte]);
         test.settle();
@@ -214,7 +215,7 @@ fn a_connection_that_is_lost_is_counted() {
     }
 }
 
-/// Behind two balancers, one behind the other, each with a header of its own.
+/// Behind two balancers in a row, each of which sends its own header.
 #[test]
 fn a_failure_inside_is_counted_by_both_layers() {
     type Nested = Stream<WhoAmI, ProxyStream<ProxyStream<Scripted<false>>>>;
@@ -284,14 +285,14 @@ fn a_client_without_an_address_is_not_counted_as_the_balancer() {
         assert!(!connect(BALANCER, Some(header.clone())).is_dropped(), "{header:?}");
     }
     assert_eq!(connections.peers_now(), 0);
-    // Without a header it is the client's own address.
+    // Without a header, the client's own address counts.
     let direct = Some("203.0.113.9");
     assert!(!connect(direct, None).is_dropped() && connect(direct, None).is_dropped());
 }
 
 #[test]
 fn bytes_after_the_first_read_are_read_without_an_event() {
-    // More than one read takes, on a socket whose short reads say that it is empty.
+    // More than one read takes, on a socket whose short reads mean that it is empty.
     let mut test = TestLoop::<Stream<WhoAmI, ProxyStream<Scripted<true>>>>::new(Log::new());
     test.world().narrow_edges();
     let (socket, peer) = pair::<true>(test.world());
@@ -299,7 +300,8 @@ fn bytes_after_the_first_read_are_read_without_an_event() {
     let behind = ProxyProtocol::new(config());
     let lines = "line\n".repeat(300);
     test.add(|scope| Stream::connected(behind.wrap(socket, from), (), scope));
-    // The first event is past: what comes in one piece has one event, which the header uses up.
+    // The first event has passed. Bytes that arrive in one piece have one event, which the header
+    // uses up.
     test.settle();
     peer.send(&[&header(Version::V2, "192.0.2.1:5")[..], lines.as_bytes()].concat());
     test.settle();

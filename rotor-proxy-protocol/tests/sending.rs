@@ -1,4 +1,4 @@
-//! A header that is sent, and what passes behind it, on scripted sockets.
+//! A header that is sent, and the bytes behind it, on scripted sockets.
 
 mod kit;
 

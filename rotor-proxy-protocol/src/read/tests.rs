@@ -4,7 +4,7 @@ const MAX: usize = 1_024;
 
 type ParseResult = Result<Option<(ProxyHeader, usize)>, ProxyError>;
 
-/// The answer at the first byte that decides it; all longer beginnings must say the same.
+/// The result at the first byte that decides it. All longer prefixes must have the same result.
 fn parse_prefixes(bytes: &[u8], bytes_max: usize) -> ParseResult {
     let mut first = Ok(None);
     for end in 0..=bytes.len() {
@@ -31,7 +31,7 @@ fn parse_complete(bytes: &[u8]) -> (ProxyHeader, usize) {
     parse_prefixes(bytes, MAX).expect("it is fine").expect("it is whole")
 }
 
-/// Twelve octets of addresses, fields behind them.
+/// Twelve bytes of addresses, followed by fields.
 fn tcp4(fields: &[u8]) -> Vec<u8> {
     let addresses = [192, 0, 2, 1, 198, 51, 100, 1, 0xC3, 0x50, 0x01, 0xBB];
     binary(0x21, family::TCP4, &[&addresses[..], fields].concat())
@@ -182,7 +182,7 @@ fn malformed_binary_headers_are_refused() {
         &[3, 0, 3, 0, 0, 0],
         &[0x20, 0, 4, 1, 0, 0, 0],
         &[2, 0, 1, 0xFF],
-        // In the field about TLS, one that goes beyond it.
+        // A field inside the TLS field that extends beyond it.
         &[0x20, 0, 8, 1, 0, 0, 0, 0, 0x21, 0, 1],
         &[&[5, 0, 129][..], &[0; 129]].concat(),
     ] {
@@ -231,10 +231,10 @@ fn a_header_has_a_maximum_length() {
         let bytes = tcp4(&bytes);
         let result = ProxyHeader::parse(&bytes, max);
         assert_eq!(result.is_ok(), is_fine, "{fields} of {max}: {result:?}");
-        // It is known by its length, without having come.
+        // It is refused by its length, before it has arrived.
         assert!(is_fine || ProxyHeader::parse(&bytes[..16], max) == Err(ProxyError::TooLarge));
     }
-    // Whoever never comes to the end of a line is known once it can have none any more.
+    // An endless line is refused as soon as it can no longer end within the limit.
     for (max, longest) in [(MAX, LINE_BYTES_MAX), (50, 50), (0, FIXED_BYTES)] {
         let endless = [b"PROXY UNKNOWN ", &[b'x'; 200][..]].concat();
         assert_eq!(ProxyHeader::parse(&endless[..longest - 1], max), Ok(None));
@@ -295,7 +295,7 @@ fn fields_are_parsed_and_the_checksum_covers_everything() {
         (Some("TLSv1.3"), Some("x"), Some("y"))
     );
     assert_eq!(read.to_bytes(), bytes);
-    // One bit anywhere behind what says how long it is.
+    // One bit flipped anywhere behind the length.
     for at in 16..bytes.len() {
         let mut changed = bytes.clone();
         changed[at] ^= 1;

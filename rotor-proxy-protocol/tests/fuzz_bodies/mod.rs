@@ -7,13 +7,13 @@ mod kit;
 use kit::{Log, Test, add_server, config, nonzero_counters};
 use rotor_proxy_protocol::{ProxyHeader, ProxyProtocol};
 
-/// A fuzz target: its name, which is that of its corpus, and its body.
+/// A fuzz target: the name of its corpus, and its body.
 pub(super) type Target = (&'static str, fn(&[u8]));
 
 pub(super) const TARGETS: [Target; 1] = [("proxy_protocol", proxy_protocol)];
 
-/// A server's connection from a balancer on any bytes: whole, and in pieces of any length, it comes
-/// to the same, and to what the reader says without a socket; it ends, and is counted once.
+/// A server's connection from a balancer, with any bytes. Whole and in pieces of any length, it has
+/// the same outcome, which agrees with the reader without a socket. It ends and is counted once.
 fn proxy_protocol(data: &[u8]) {
     let Some((&mode, data)) = data.split_first() else { return };
     let header_bytes_max = if mode & 1 == 0 { 1_024 } else { 64 };
@@ -28,7 +28,7 @@ fn proxy_protocol(data: &[u8]) {
             assert!(len <= header_bytes_max);
             let said = ProxyHeader::parse(&header.to_bytes(), usize::MAX);
             assert!(said.is_ok_and(|said| said.is_some_and(|(again, _)| again == header)));
-            // The protocol answers as long as lines are not too long for it.
+            // The protocol answers as long as no line is too long for it.
             let lines = data[len..].split_inclusive(|byte| *byte == b'\n');
             let lines = lines.take_while(|line| line.ends_with(b"\n") && line.len() <= 1_000);
             let lines = lines.filter(|line| str::from_utf8(line).is_ok()).count();

@@ -1,4 +1,4 @@
-//! A protocol that says who it thinks its peer is, on scripted sockets.
+//! A protocol that reports its peer's address, on scripted sockets.
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
 use std::io::Write;
@@ -15,7 +15,7 @@ use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Stream, StreamCo
 /// What happened, in order.
 pub(crate) type Log = Vec<String>;
 
-/// Answers each line with the address of the peer, its own, and the line.
+/// Answers each line with the peer's address, its own address, and the line.
 pub(crate) struct WhoAmI;
 
 impl Protocol for WhoAmI {
@@ -72,16 +72,16 @@ impl Protocol for WhoAmI {
 
 pub(crate) type Test = TestLoop<Stream<WhoAmI, ProxyStream<ScriptedSocket>>>;
 
-/// Where balancers are.
+/// The networks of the balancers.
 pub(crate) fn config() -> ProxyProtocolConfig {
     ProxyProtocolConfig::new(["10.0.0.0/8".parse().expect("it is one")])
 }
 
-/// A server on a scripted socket, whose connection comes from there.
+/// A server on a scripted socket, whose connection comes from this address.
 pub(crate) fn add_server(test: &mut Test, behind: &ProxyProtocol, from: Option<&str>) -> Peer {
     let (socket, peer) = pair(test.world());
     let from = from.map(|from| SocketAddr::new(from.parse().expect("an address"), 40_000));
-    // Where it is refused, there is no machine by the time that this returns.
+    // If the connection is refused, no machine is left when this returns.
     let make = |scope: &mut Scope<'_, Log>| Stream::connected(behind.wrap(socket, from), (), scope);
     let _is_made = test.instance().add_machine_with(make);
     peer

@@ -1,4 +1,4 @@
-//! Whoever is wrapped gets every call that it would get alone.
+//! A wrapped handler gets every call that it would get without the wrapper.
 
 use rotor_body::Body;
 use rotor_core::{Cursor, Description, Machine, MachineView, Scope, Time};
@@ -17,7 +17,7 @@ use crate::notes::{Notes, serialize_tests};
 type Context = Vec<String>;
 type Sc<'a, 'b> = &'a mut Scope<'b, Context>;
 
-/// Writes down what it is called with; its mode is its path.
+/// Records its calls; the path of the request selects its mode.
 struct Calls;
 
 impl Calls {

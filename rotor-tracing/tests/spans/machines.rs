@@ -11,7 +11,8 @@ use rotor_tracing::tracing::{info, info_span};
 
 use crate::notes::{Notes, serialize_tests};
 
-/// Ends with its second event; a seed says how many more are made.
+/// Ends soon after it is created. A seed is the number of further machines, each created by the
+/// previous one.
 struct Two {
     events: u32,
     in_place: bool,
@@ -121,7 +122,7 @@ fn a_machine_in_a_span_is_described_as_the_inner_machine() {
     assert!(machine.idle().is_none() && machine.span().is_none());
 }
 
-/// Says one thing when it is accepted.
+/// Logs one event when it is accepted.
 struct Guest;
 
 impl Machine for Guest {

@@ -1,4 +1,4 @@
-//! A subscriber that writes down what it is told.
+//! A subscriber that records spans and events.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -12,27 +12,27 @@ use rotor_tracing::tracing::field::{Field, Visit};
 use rotor_tracing::tracing::span::{Attributes, Id, Record};
 use rotor_tracing::tracing::{Event, Subscriber, subscriber};
 
-/// Has tests take turns. Whether anybody wants a span is kept for all threads of the
-/// process, and asked of the thread that comes to it first: one without a subscriber would
-/// answer for one that has one.
+/// Runs tests one after the other. Whether a span is wanted is cached for all threads of the
+/// process, by asking the thread that reaches the span first. A thread without a subscriber would
+/// answer for one that has a subscriber.
 pub(crate) fn serialize_tests() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What was told, in order: `+ span`, `> span`, `< span`, `- span {fields}` and `span: event`.
+/// The records, in order: `+ span`, `> span`, `< span`, `- span {fields}` and `span: event`.
 #[derive(Clone, Default)]
 pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
 
 impl Notes {
-    /// Does something while this is the subscriber of the thread.
+    /// Calls `act` while this is the subscriber of the thread.
     pub(crate) fn collect(act: impl FnOnce(&Notes)) {
         let notes = Notes::default();
         let subscriber = Registry::default().with(notes.clone());
         subscriber::with_default(subscriber, || act(&notes));
     }
 
-    /// What was told since the last time.
+    /// The records since the last call.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().expect("nobody panics with it"))
     }
@@ -42,13 +42,13 @@ impl Notes {
     }
 }
 
-/// The fields of a span, in the order of their names.
+/// The fields of a span, sorted by name.
 #[derive(Default)]
 struct Fields(BTreeMap<&'static str, String>);
 
 impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        // Each once: a second value would be a second line somewhere.
+        // Each field once: a second value would be a second line in some output.
         let before = self.0.insert(field.name(), format!("{value:?}"));
         assert_eq!(before, None, "{field} twice");
     }

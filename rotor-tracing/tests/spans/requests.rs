@@ -18,14 +18,14 @@ const SECOND: Duration = Duration::from_secs(1);
 
 const CAME: &str = "00-12345678901234567890123456789012-1234567890123456-01";
 
-/// What the handlers saw, and what the test gives them.
+/// What the handlers have seen, and what the test gives them.
 #[derive(Default)]
 struct Shared {
     contexts: Vec<Option<Arc<TraceContext>>>,
     port: Option<Port<()>>,
 }
 
-/// Does what its path says.
+/// Does what the path of the request says.
 struct Paths;
 
 impl Server for Paths {
@@ -113,13 +113,13 @@ fn request(path: &str, fields: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes()
 }
 
-/// The value of a field in the last note, which is of a span that is closed.
+/// The value of a field in the last record, which must be that of a closed span.
 fn field<'n>(notes: &'n [String], name: &str) -> Option<&'n str> {
     let last = notes.last().filter(|note| note.starts_with("- request "))?;
     last.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
 }
 
-/// Without what is in the span.
+/// The records without the fields of the spans.
 fn short(notes: &[String]) -> Vec<&str> {
     notes.iter().map(|note| note.split_inclusive("- request").next().unwrap_or(note)).collect()
 }
@@ -153,7 +153,7 @@ fn a_request_span_joins_the_incoming_trace() {
             assert_eq!(field(&told, name), Some(&value[..]), "{name} in {told:?}");
         }
         assert_eq!(told[3].split(' ').count() - 2, expected.len(), "and nothing else: {told:?}");
-        // What others are told: the same trace, called by this span.
+        // What other services are told: the same trace, with this span as the parent.
         let here = format!("{:016x}", context.parent_id());
         assert_ne!(here, "1234567890123456");
         assert_eq!(
@@ -204,7 +204,7 @@ fn a_waiting_reply_runs_in_the_span_of_its_handler() {
         let told = notes.take();
         assert_eq!(short(&told), ["> request", "request: after", "< request", "- request"]);
         assert_eq!(field(&told, "http.response.status_code"), Some("202"));
-        // Late: nobody's reply runs, and the connection's 503 is the status.
+        // Too late: no reply of the handler runs, and the status is the connection's 503.
         driver.send(&request("/later", ""));
         notes.take();
         driver.advance(SECOND);
@@ -224,7 +224,7 @@ fn a_span_ends_with_its_handler_however_that_ends() {
         ("/forget", |_| {}, None, "\"unanswered\""),
         ("/fail", |_| {}, Some("502"), "502"),
         ("/broken", |_| {}, Some("500"), "500"),
-        // Their heads are taken back.
+        // Their heads are withdrawn.
         ("/half", |_| {}, Some("502"), "502"),
         ("/short", |_| {}, None, "\"unanswered\""),
         ("/wait", |driver| driver.reset(), None, "\"unanswered\""),
@@ -265,7 +265,7 @@ fn an_unfinished_response_has_the_status_that_was_sent() {
 fn an_unsent_head_can_be_replaced_in_a_later_call() {
     let _alone = serialize_tests();
     for (body, is_at_once, peer_gets, status, error) in [
-        // The body has come with the head: nothing is sent between the two calls.
+        // The body has arrived with the head: nothing is sent between the two calls.
         ("fail", true, "502", Some("502"), Some("502")),
         ("panic", true, "500", None, Some("\"unanswered\"")),
         ("short", true, "500", None, Some("\"unanswered\"")),
@@ -404,7 +404,7 @@ fn custom_spans_can_be_limited_to_some_requests() {
         driver.send(&request("/wait", &format!("traceparent: {CAME}\r\n")));
         assert_eq!(notes.take(), ["+ mine", "> mine", "mine: head", "< mine"]);
         driver.reset();
-        // What it is told of that is in the span too.
+        // The call that reports this is in the span, too.
         assert_eq!(notes.take(), ["> mine", "< mine", ": unanswered", "- mine "]);
         assert_eq!(driver.context().contexts.iter().flatten().count(), 1);
     });
