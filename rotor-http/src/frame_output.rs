@@ -243,7 +243,8 @@ mod tests {
         let mut end = |waiting: &mut Output, trailers, room, output: &mut Output| {
             frames.put_end(TrailerOutput { waiting, trailers, block: &mut block }, 5, room, output)
         };
-        // A literal name, a literal value, and what each begins with; the header of the frame.
+        // For each field a type byte, a literal name and a literal value with their lengths; and
+        // the frame header.
         let needed = 2 * 5 + FRAME_HEADER_BYTES;
         assert!(!end(&mut waiting, 12, needed - 1, &mut output));
         assert_eq!((waiting.front(), output.front()), (&b"X: y\r\nZ: w\r\n"[..], &b"before"[..]));
@@ -259,7 +260,8 @@ mod tests {
 
     #[test]
     fn a_temporarily_smaller_table_is_acknowledged() {
-        // RFC 7541 §4.2: the smallest of several sizes has to be signalled, though the last counts.
+        // RFC 7541 §4.2: the smallest of several sizes must be signalled, although the last one
+        // applies.
         let size = |bytes: u32| [&[0, 1][..], &bytes.to_be_bytes()].concat();
         for (sizes, expected) in [
             (vec![size(4096)], &b""[..]),
@@ -326,7 +328,7 @@ mod tests {
     #[test]
     fn a_block_that_does_not_fit_is_discarded_unless_the_output_is_empty() {
         let (mut frames, mut output) = (FrameOutput::new(), Output::new());
-        // A smaller table, which the next block has to acknowledge.
+        // A smaller table, which the next block must acknowledge.
         assert_eq!(frames.apply_settings(&[0, 1, 0, 0, 0, 0]), Ok(0));
         for (is_empty, room, fits) in [(true, 0, true), (false, 9, false), (false, 10, true)] {
             if !is_empty {
@@ -354,13 +356,13 @@ mod tests {
             frames.grow_window(1),
             Err(Violation::Connection(ErrorCode::FlowControlError, _))
         ));
-        // Streams have a window of their own, of the size that the peer says last.
+        // Each stream has its own window, with the initial size that the peer has sent last.
         assert_eq!(frames.apply_settings(&[0, 4, 0, 0, 0, 7]), Ok(7 - 65_535));
         assert_eq!(frames.stream_window().credit(), 7);
     }
 
-    /// Puts a frame of a body of `len` bytes. Returns what became of it, what is left of both
-    /// windows, and what was written.
+    /// Puts a frame of a body of `len` bytes. Returns the outcome, the rest of both windows, and
+    /// the output.
     fn data(
         len: usize,
         windows: (u32, u32),
@@ -387,7 +389,7 @@ mod tests {
         let header = FRAME_HEADER_BYTES;
         for (len, windows, room, is_all, expected) in [
             (10, (100, 100), 100, true, sent(10, true, true)),
-            // Trailers follow, or more of the body.
+            // Trailers or more of the body follow.
             (10, (100, 100), 100, false, sent(10, false, true)),
             (10, (9, 100), 100, true, sent(9, false, false)),
             (10, (100, 9), 100, true, sent(9, false, false)),

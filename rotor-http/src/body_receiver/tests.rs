@@ -1,4 +1,5 @@
-//! Each mode with each kind of body, however it is cut; what is held, refused, skipped.
+//! Each receive mode with each kind of body, however it is split; held memory, refused and skipped
+//! bytes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +22,8 @@ fn requested(body: Body, mode: RecvMode, limits: &Limits) -> BodyReceiver {
     receiver
 }
 
-/// What a handler is shown of a body that comes in these parts: "W:" whole, "P:" a piece, "B:" a
-/// block, "E" the end; and the error that ended it, or what is left of the input.
+/// What a handler gets of a body that arrives in these parts: "W:" whole, "P:" a piece, "B:" a
+/// block, "E" the end. The last element is the error that ended the body, or the rest of the input.
 fn deliveries(body: Body, mode: RecvMode, parts: &[&[u8]], closes: bool) -> Vec<String> {
     let (limits, total) = (Limits::new(), total());
     let mut receiver = requested(body, mode, &limits);
@@ -91,7 +92,7 @@ fn record(
     }
 }
 
-/// A body and how it is asked for, what comes of it, what the handler is shown.
+/// A body, its receive mode, the parts in which it arrives, and what the handler gets.
 type Row<'a> = (Body, RecvMode, &'a [&'a [u8]], &'a [&'a str]);
 
 #[test]
@@ -147,7 +148,8 @@ fn large_chunks_of_a_stored_body_are_shared_and_small_ones_copied() {
         let chunk = format!("{size:x}\r\n{}\r\n", "x".repeat(size));
         (chunk.repeat(count) + "0\r\n\r\nnext").into_bytes()
     };
-    // The memory of 16 KiB, lent and shared; of what is copied, one piece.
+    // Chunks of blocks of 16 KiB share those blocks if little of them is framing. Small chunks are
+    // copied into one block.
     for (size, count, blocks) in [(5_000, 3, 3), (40, 300, 1), (60, 200, 200), (1, 2_000, 1)] {
         let mut receiver = requested(Body::Chunked, STORED, &limits);
         let mut input = Buf::new();

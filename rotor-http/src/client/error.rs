@@ -421,7 +421,7 @@ mod tests {
             (ClientError::Panicked, false, true, "Panicked", true),
             (ClientError::Full, false, false, "Full", false),
             (ClientError::Full, false, true, "NotRepeated(Full)", true),
-            // Not processed on this connection, but perhaps on the one before.
+            // Not processed on this connection, but perhaps on the previous one.
             (ClientError::Refused, true, false, "Refused", false),
             (ClientError::Refused, true, true, "NotRepeated(Refused)", true),
             (ClientError::Deadline(Stage::Sending), false, false, "Deadline(Waiting)", false),

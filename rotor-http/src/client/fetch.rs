@@ -328,7 +328,8 @@ mod tests {
         for status in [200, 201, 300, 304, 305, 306, 400] {
             assert_eq!(fetched(status, Some(b"/e")).redirect(&asked), None, "{status}");
         }
-        // As the docs of `redirect` say, an equal authority does not mean an equal server.
+        // As the documentation of `redirect` says, an equal authority does not imply an equal
+        // server.
         let secret: Url = "https://a/".parse().expect("a URL");
         let to = fetched(302, Some(b"http://a/")).redirect(&secret).expect("it redirects");
         let to = to.expect("a URL");

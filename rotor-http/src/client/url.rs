@@ -270,8 +270,7 @@ mod tests {
         }
     }
 
-    /// The examples of RFC 3986 §5.4, as far as their scheme is one of HTTP and their path a
-    /// server's.
+    /// The examples of RFC 3986 §5.4 that have an HTTP scheme and the path of a server.
     #[test]
     fn a_reference_is_resolved_against_its_base() {
         let base: Url = "http://a/b/c/d;p?q".parse().expect("a URL");

@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(size_of::<Files>(), size_of::<usize>());
     }
 
-    /// Makes a file known, as if it had been requested.
+    /// Puts a file into the cache, as a request does.
     fn insert_known(files: &Files, name: &str) {
         let Ok(Entry::File(file, metadata)) = files.shared.root.find(name.as_bytes()) else {
             panic!("it is there");

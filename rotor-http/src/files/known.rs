@@ -165,7 +165,7 @@ mod tests {
                 Content::Held(block) => assert!(is_held && block[..] == bytes, "{size}"),
                 Content::Open(_) => assert!(!is_held, "{size}"),
             }
-            // Its length is unchanged since it was looked at, but it was written to.
+            // The length is unchanged since the metadata was read, but the file was written to.
             let written = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
             let file = File::options().write(true).open(&path).expect("it is ours");
             file.set_modified(written).expect("it is ours");
@@ -173,7 +173,7 @@ mod tests {
                 matches!(Content::from_file(open(), &metadata), Content::Open(_)),
                 "{size}, written since"
             );
-            // It has changed since it was looked at.
+            // The length has changed since the metadata was read.
             std::fs::write(&path, [&bytes[..], b"more"].concat()).expect("a file");
             assert!(
                 matches!(Content::from_file(open(), &metadata), Content::Open(_)),

@@ -1,4 +1,4 @@
-//! What can be opened and what cannot, in both ways of opening.
+//! Which names can be opened and which cannot, with both ways of lookup.
 
 use std::fs;
 use std::io::Read;
@@ -13,11 +13,11 @@ use super::entry::{Entry, OpenError};
 use super::kernel_lookup::KernelLookup;
 use super::open::Root;
 
-/// A directory of its own that is removed at the end.
+/// A temporary directory that is removed at the end.
 struct Tree(Directory);
 
 impl Tree {
-    /// `outside` with a secret, and `root` with what a hostile user may put there.
+    /// `outside` contains a secret, and `root` what a hostile user may put there.
     fn new() -> Tree {
         let tree = Tree(Directory::create());
         let root = tree.root();
@@ -64,7 +64,7 @@ impl Tree {
     }
 }
 
-/// What a name leads to, in both ways, which must agree.
+/// The result for a name, which must be the same for both ways of lookup.
 fn find(root: &Path, follow_links: bool, name: &str) -> String {
     let root = Root::open(root, follow_links).expect("a directory");
     let describe = |found: Result<Entry, OpenError>| match found {
@@ -157,7 +157,7 @@ fn a_device_is_not_opened() {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     let tree = Tree::new();
-    // Only a privileged process can make one; 1, 3 is /dev/null.
+    // Only a privileged process can create a device; 1, 3 is /dev/null.
     let device = rustix::fs::makedev(1, 3);
     let made =
         mknodat(CWD, tree.root().join("null"), FileType::CharacterDevice, Mode::RUSR, device);
@@ -186,7 +186,8 @@ fn a_replaced_root_directory_has_no_effect() {
     assert!(matches!(root.find(b"file"), Ok(Entry::File(..))));
 }
 
-/// Whoever writes into a FIFO would take us for its reader; a driver may do anything.
+/// A writer of the FIFO would take this process for its reader; opening a device may have any
+/// effect.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_fifo_is_never_opened() {

@@ -154,8 +154,8 @@ mod tests {
         b"DELETE http://a/b HTTP/1.1\r\na: 1\r\nb: 2\r\nc: 3\r\nd: 4\r\ne: 5\r\nf: 6\r\ng: 7\r\nh: 8\r\n\r\n",
     ];
 
-    /// Returns what the lexer is to agree with: the scanner on whether it is a head and where it
-    /// ends, httparse on its parts.
+    /// Compares the lexer with the scanner (is it a head, and where does it end) and with httparse
+    /// (its parts). Returns whether the lexer accepts the input.
     fn compare(input: &[u8], limits: &ScanLimits) -> bool {
         let mut spans = FastStorage::new();
         let Some(head) = fast_request(input, &mut spans, limits) else { return false };

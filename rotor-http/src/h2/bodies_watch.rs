@@ -73,7 +73,8 @@ mod tests {
         assert_eq!(late(&watch), second(100));
         let frame =
             |kind, arrived| [&frame_header(20, kind, 0, 1)[..], &vec![0; arrived][..]].concat();
-        // Late: so each octet buys a second, and none is more than is allowed ahead.
+        // At 90 s the grace is nearly over. Each byte extends the deadline by a second, as long as it
+        // is no further ahead than the grace.
         let now = second(90);
         for (kind, arrived, until) in [
             (kind::DATA, 0, 100),
@@ -89,7 +90,7 @@ mod tests {
         assert_eq!(late(&watch), second(105), "no header yet");
         watch.count_frame(20, &limits, now);
         assert_eq!(late(&watch), second(120), "the rest");
-        // What is there of the next one, and what comes behind it.
+        // The arrived part of the next frame, and the bytes after it.
         watch.count_partial(&frame(kind::DATA, 30), &limits, now);
         assert_eq!(late(&watch), second(140));
     }

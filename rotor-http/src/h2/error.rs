@@ -89,7 +89,7 @@ impl fmt::Display for Violation {
 pub(super) mod tests {
     use super::*;
 
-    /// The code with which a violation ends the connection; none where there is no violation.
+    /// The code with which a violation ends the connection; `None` without a violation.
     pub(in crate::h2) fn code(of: Result<impl Sized, Violation>) -> Option<ErrorCode> {
         match of {
             Err(Violation::Connection(code, _)) => Some(code),

@@ -171,7 +171,8 @@ mod tests {
 
     const INFO: FieldBlockInfo = FieldBlockInfo { stream: 5, is_end: true };
 
-    /// A head of 100 octets, with 32 for each field, has two fields beside its one pseudo-field.
+    /// A head of 100 bytes, with 32 for each field, that may have two fields besides its
+    /// pseudo-field.
     fn bounds() -> FieldBounds {
         FieldBounds::new(&Limits::new().head_bytes_max(100).fields_max(2), 2, 1)
     }
@@ -247,10 +248,10 @@ mod tests {
         let value = "v".repeat(500);
         let large = block(&[("a", &value)]);
         for (bytes, continuations, expected) in [
-            // An index of neither table.
+            // An index that is in neither table.
             (&b"\xff\x00"[..], 1, Some(ErrorCode::CompressionError)),
             (&[0x80], 1, Some(ErrorCode::CompressionError)),
-            // A part of a field.
+            // A truncated field.
             (&large[..10], 1, Some(ErrorCode::CompressionError)),
             (b"", 2, None),
             (b"", 3, Some(ErrorCode::EnhanceYourCalm)),
@@ -274,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_list_holds_its_bounds_and_decodes_four_times_as_much() {
-        // Octets with 32 for each field: 100 are kept and 400 decoded.
+        // Bytes with 32 for each field: 100 are stored and 400 decoded.
         for (len, is_truncated, expected) in [
             (67, false, None),
             (68, true, None),

@@ -71,7 +71,7 @@ mod tests {
         first.list.push_named(b"name", 0..0);
         first.block.extend_from_slice(b"block");
         let place = first.block.as_ptr();
-        // It is at work: nobody else has it.
+        // The first one is in use, so the second does not get its memory.
         second.acquire();
         assert_eq!(second.held_bytes(), 0);
         first.acquire();

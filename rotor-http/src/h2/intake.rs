@@ -121,17 +121,18 @@ impl Intake {
 mod tests {
     use super::*;
 
-    /// The window of a connection of a thousand octets of which so many have come.
+    /// The connection window of 1,000 bytes, of which this many have been received.
     fn connection(received: usize) -> ReceiveWindow {
         let mut window = ReceiveWindow::new(1000);
         window.take(received).expect("there are as many");
         window
     }
 
-    /// What the windows of the stream and of the connection get back, if the peer is told of all.
+    /// The credit that returns to the windows of the stream and of the connection when everything
+    /// is announced.
     fn returned_bytes(intake: &mut Intake, connection: &mut ReceiveWindow) -> (u32, u32) {
         let more = |window: &mut ReceiveWindow| {
-            // As much as the peer may still send is told in any case.
+            // Uses up the rest of the window, so that an update is always due.
             let left = window.left() as usize;
             window.take(left).expect("as many as there are");
             window.update().unwrap_or_default()
@@ -147,7 +148,8 @@ mod tests {
             (0, false, (60, 60)),
             (60, true, (0, 60)),
             (40, true, (20, 60)),
-            // What waits may be more than what came: a protocol has put something before it.
+            // The unread input may exceed the received bytes, if a protocol has put other bytes
+            // before them.
             (usize::MAX, false, (0, 0)),
         ] {
             let (mut intake, mut connection) = (Intake::new(100, None), connection(60));
@@ -166,7 +168,8 @@ mod tests {
         intake.release(50, false, &mut connection);
         intake.count_frame(10).expect("there are as many");
         intake.release(55, false, &mut connection);
-        // Of the last ten all are held, as the stream sees it; of the others they wait ahead of it.
+        // The stream holds 55 bytes. For the shared window only the last ten are held; the earlier
+        // ones were returned.
         assert_eq!((intake.held, intake.held_shared), (55, 10));
         intake.end(&mut connection);
         let left = connection.left() as usize;

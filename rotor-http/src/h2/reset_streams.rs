@@ -112,14 +112,14 @@ mod tests {
             reset_streams.lists.as_ref().map(|lists| lists.streams.len()),
             Some(RESET_STREAMS_MAX)
         );
-        // One that is reset again is the youngest.
+        // A stream that is reset again becomes the youngest.
         reset_streams.record(1, 1);
         reset_streams.record(count + 1, 1);
         assert_eq!(
             [0, 1, 2, 3, 4, count].map(|stream| reset_streams.accept_fields(stream, true)),
             [false, true, false, true, true, true]
         );
-        // Those that are over take no room forever either.
+        // Ended streams do not take up room forever either.
         for stream in 0..10 * count {
             reset_streams.record(stream, 1);
             reset_streams.accept_fields(stream, true);

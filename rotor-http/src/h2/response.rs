@@ -121,7 +121,7 @@ mod tests {
         let bounds = Bounds { list_bytes_max: 4096, fields_max: 9, decoded_bytes_max: 65_536 };
         let (mut block, mut list) = (Vec::new(), FieldList::new());
         for (name, value) in fields {
-            // As they are, in capitals, too.
+            // Encoded here, since an encoder would write names in lower case.
             block.extend_from_slice(&[0, name.len() as u8]);
             block.extend_from_slice(name.as_bytes());
             crate::h2::hpack::encode_integer(&mut block, 0, 7, value.len());

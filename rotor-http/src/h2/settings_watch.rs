@@ -65,8 +65,8 @@ mod tests {
 
     const TIME: Duration = Duration::from_secs(10);
 
-    /// Whether it is late after each so many times, with what has come in all by then: octets
-    /// taken, and octets in the input.
+    /// Whether the peer is late after each further period. Each pair has the totals by then: bytes
+    /// taken, and bytes in the input.
     fn late(least: u64, arrived: &[(usize, usize)]) -> Vec<bool> {
         let mut watch = SettingsWatch::begin(TIME, Time::ZERO);
         let mut before = 0;
@@ -87,7 +87,7 @@ mod tests {
             (100, &[(99, 0)][..], &[true][..]),
             (100, &[(100, 0), (199, 0)], &[false, true]),
             (100, &[(0, 100), (0, 199)], &[false, true]),
-            // What is taken was counted while it was unread.
+            // Taken bytes are not counted twice: they were counted while they were unread.
             (100, &[(0, 100), (150, 49)], &[false, true]),
             (100, &[(0, 100), (150, 50), (300, 0)], &[false, false, false]),
             (0, &[(0, 1), (1, 0)], &[false, true]),

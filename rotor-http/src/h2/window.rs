@@ -143,7 +143,7 @@ mod tests {
         window.release(1);
         assert_eq!((window.update(), window.left()), (Some(50), 100));
         assert_eq!(window.update(), None);
-        // Of these, 80 are held for good.
+        // 80 of these bytes are held for good.
         assert_eq!(window.take(90), Ok(()));
         window.release(9);
         assert_eq!(window.update(), None);

@@ -96,7 +96,7 @@ mod tests {
         Time::ZERO + Duration::from_secs(number)
     }
 
-    /// A step of 100 octets in ten seconds.
+    /// A step of 100 bytes in ten seconds.
     fn limits() -> Limits {
         Limits::new().response_grace(Duration::from_secs(10)).response_rate_min(10)
     }
@@ -153,7 +153,7 @@ mod tests {
         for piece in [50, 50, 99] {
             granted.count_granted(piece, &limits(), second(5));
         }
-        // A step in ten seconds, which came after five.
+        // A step of 100 bytes in ten seconds, granted after five.
         for (waiting, own, shared, now, until) in [
             (0, 500, 0, 6, None),
             (500, 100, 0, 6, Some(15)),
@@ -168,7 +168,8 @@ mod tests {
             let exempt_until = granted.exempt_until(waiting, own, shared, &limits(), second(now));
             assert_eq!(exempt_until, until.map(second), "{waiting}, {own}, {shared} at {now}");
         }
-        // Without a rate the window of all holds nobody up; but a protocol may have a rate.
+        // Without a minimum rate, no stream times out because of the shared window; but a protocol
+        // may have its own rate.
         let free = limits().response_rate_min(0);
         let exempt_until =
             GrantWatch::new(&free, second(0)).exempt_until(9, 1, 0, &free, second(99));

@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_work_grows_with_the_options_not_with_options_times_fields() {
-        // As many as fit into a head of 16 KiB with 99 other fields.
+        // As many options as fit into a head of 16 KiB, with 99 other fields.
         let fields: Vec<String> = (0..99).map(|number| format!("X-{number}")).collect();
         let options: Vec<String> = (0..5_000).map(|number| format!("{number:x}")).collect();
         let mut comparisons = 0;
@@ -123,7 +123,7 @@ mod tests {
             },
         );
         assert!(found.is_empty());
-        // Seven for each option, and the sorting; one for each pair would be 495,000.
+        // Seven comparisons for each option, plus the sorting; one for each pair would be 495,000.
         assert!(comparisons < 8 * options.len() + 20 * fields.len(), "{comparisons}");
     }
 }

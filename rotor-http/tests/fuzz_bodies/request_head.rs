@@ -77,7 +77,7 @@ fn read(
     Ok(None)
 }
 
-/// "After an error the reader goes on saying the same or another error", with or without more
+/// "After an error, the reader returns the same or another error again", with or without more
 /// input.
 fn stays_refused(reader: &mut HeadReader, input: &[u8], limits: &Limits) {
     for more in [&b""[..], b"\n", b"\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"] {

@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_oldest_entries_are_evicted_for_the_newest() {
-        // Two entries of 34 octets fit.
+        // Two entries of 34 bytes fit.
         let mut table = DynamicTable::new(70);
         for (name, expected) in [("a", "a"), ("b", "ba"), ("c", "cb"), ("d", "dc")] {
             table.insert(name.as_bytes(), b"x");

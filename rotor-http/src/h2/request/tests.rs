@@ -8,7 +8,7 @@ fn list(fields: &[(&str, &str)]) -> FieldList {
     let mut block = Vec::new();
     let bytes = |text: &str| text.chars().map(|c| c as u8).collect::<Vec<u8>>();
     for (name, value) in fields {
-        // By hand: an encoder would write names in lower case.
+        // Encoded here, since an encoder would write names in lower case.
         block.extend_from_slice(&[0, name.len() as u8]);
         block.extend_from_slice(name.as_bytes());
         let value = bytes(value);
@@ -54,7 +54,7 @@ fn cookies_are_joined_in_the_place_of_the_first() {
     assert_eq!(all, [("a", &b"1"[..]), ("cookie", b"b=2; d=4; e"), ("c", b"3")]);
 }
 
-/// RFC 9113 §8.1.1, and what would be another request for a server of HTTP/1.1 behind.
+/// RFC 9113 §8.1.1, and requests that an HTTP/1.1 server behind a proxy would read as several.
 #[test]
 fn malformed_requests_are_rejected() {
     let without = |name: &str| -> Vec<_> { GET.iter().copied().filter(|f| f.0 != name).collect() };
@@ -191,7 +191,7 @@ fn an_extended_connect_becomes_an_upgrade_request_of_http1() {
     assert_eq!(request.target(&list).map(|target| target.path().to_owned()), Some("/chat".into()));
     let all: Vec<_> = list.fields().iter().map(|field| (field.name, field.value)).collect();
     assert_eq!(all, [("x", &b"y"[..]), ("upgrade", b"websocket")]);
-    // Where nobody has offered it, there is no such field.
+    // If the server does not offer extended CONNECT, the request is malformed.
     list = self::list(&fields);
     let refusal = CheckedRequest::check(&mut list, &Limits::new(), false).map(|_| ());
     assert!(matches!(refusal, Err(Refusal::Malformed(_))), "{refusal:?}");

@@ -10,16 +10,16 @@ fn parse(text: &str) -> Option<String> {
     TraceContext::parse(text.as_bytes()).map(|context| context.traceparent())
 }
 
-/// What the specification calls valid, with what is passed on of it.
+/// Valid values of the specification, with the flags that are passed on.
 #[test]
 fn a_valid_parent_is_accepted() {
     let good = [
         (format!("00-{TRACE}-{PARENT}-01"), "01"),
         (format!("00-{TRACE}-{PARENT}-00"), "00"),
-        // Level 2's flag goes on; what other bits mean is not known.
+        // The flag of level 2 is passed on; other bits have no known meaning.
         (format!("00-{TRACE}-{PARENT}-03"), "03"),
         (format!("00-{TRACE}-{PARENT}-ff"), "03"),
-        // A version to come is read as this one as far as it goes.
+        // A future version is read like this one, as far as it is the same.
         (format!("cc-{TRACE}-{PARENT}-01"), "01"),
         (format!("cc-{TRACE}-{PARENT}-01-what-the-future-will-be-like"), "01"),
         (format!("fe-{TRACE}-{PARENT}-05-"), "01"),
@@ -29,7 +29,7 @@ fn a_valid_parent_is_accepted() {
     }
 }
 
-/// The bad values of the specification and of its suite of tests.
+/// The invalid values of the specification and of its test suite.
 #[test]
 fn an_invalid_parent_is_none() {
     let zeros = |len| "0".repeat(len);
@@ -43,19 +43,19 @@ fn an_invalid_parent_is_none() {
         format!("000-{TRACE}-{PARENT}-01"),
         format!("0000-{TRACE}-{PARENT}-01"),
         format!("CC-{TRACE}-{PARENT}-01"),
-        // This one is no longer than it is.
+        // Version 00 has no further parts.
         format!("00-{TRACE}-{PARENT}-01."),
         format!("00-{TRACE}-{PARENT}-01-"),
         format!("00-{TRACE}-{PARENT}-01-what-the-future-will-be-like"),
         format!("cc-{TRACE}-{PARENT}-01.what-the-future-will-not-be-like"),
-        // Traces.
+        // Trace ids.
         format!("00-{}-{PARENT}-01", zeros(32)),
         format!("00-.{}-{PARENT}-01", &TRACE[1..]),
         format!("00-{}.-{PARENT}-01", &TRACE[1..]),
         format!("00-{}A-{PARENT}-01", &TRACE[1..]),
         format!("00-{}-{PARENT}-01", &TRACE[1..]),
         format!("00-{TRACE}0-{PARENT}-01"),
-        // Parents.
+        // Parent ids.
         format!("00-{TRACE}-{}-01", zeros(16)),
         format!("00-{TRACE}-.{}-01", &PARENT[1..]),
         format!("00-{TRACE}-{}F-01", &PARENT[1..]),
@@ -69,7 +69,7 @@ fn an_invalid_parent_is_none() {
         format!("00-{TRACE}-{PARENT}-001"),
         format!("00-{TRACE}-{PARENT}-"),
         format!("00-{TRACE}-{PARENT}"),
-        // Other characters in the places of dashes.
+        // Other characters in place of the dashes.
         format!("00_{TRACE}-{PARENT}-01"),
         format!("00-{TRACE}_{PARENT}-01"),
         format!("00-{TRACE}-{PARENT}_01"),
@@ -103,7 +103,7 @@ fn a_valid_state_is_joined_into_one_list_in_order() {
         (vec!["foo=1 \t , \t bar=2, \t baz=3"], "foo=1,bar=2,baz=3".into()),
         (vec!["", "foo=1", "", " ,, ,bar=2"], "foo=1,bar=2".into()),
         (vec![""], String::new()),
-        // Which of two is meant, those know who wrote them.
+        // A duplicate key is kept, since only its writers know which member is meant.
         (vec!["foo=1,foo=1"], "foo=1,foo=1".into()),
         (vec!["a_-*/0=a b!\"~"], "a_-*/0=a b!\"~".into()),
         (vec!["0t@v=1"], "0t@v=1".into()),
@@ -165,7 +165,7 @@ fn the_number_of_members_is_limited() {
         assert_eq!(state(&[&members(count)]), Some(members(count)));
     }
     assert_eq!(state(&[&members(MEMBERS_MAX + 1)]), None);
-    // Empty ones are none.
+    // Empty members do not count.
     assert!(state(&[&",".repeat(100), &members(MEMBERS_MAX)]).is_some());
 }
 
@@ -174,12 +174,12 @@ fn a_long_state_drops_large_members_first_and_then_the_last() {
     let large = format!("large={}", "v".repeat(123));
     let at_the_mark = format!("mark={}", "v".repeat(123));
     assert_eq!((large.len(), at_the_mark.len()), (129, 128));
-    // With room, everything stays: 129 + 3 * 128 is one too many.
+    // All members are kept if they fit: 129 + 3 * 128 is too much.
     let lines = [&large[..], &at_the_mark, &at_the_mark];
     assert_eq!(state(&lines), Some(lines.join(",")));
     let lines = [&large[..], &at_the_mark, &at_the_mark, &at_the_mark];
     assert_eq!(state(&lines), Some(lines[1..].join(",")));
-    // n - 1, n, n + 1, of members none of which is large.
+    // n − 1, n and n + 1 bytes, with members none of which is large.
     for (last, is_retained) in
         [("a=23456789", true), ("a=234567890", true), ("a=2345678901", false)]
     {
@@ -195,7 +195,7 @@ fn a_long_state_drops_large_members_first_and_then_the_last() {
     }
 }
 
-/// The fields of a head.
+/// The trace context of a head with these fields.
 fn read_context(fields: &[(&str, &str)]) -> Option<TraceContext> {
     let (mut head, mut spans) = (Vec::new(), Vec::new());
     for (name, value) in fields {

@@ -51,7 +51,7 @@ fn an_unreadable_request_is_logged_without_its_parts() {
     assert_eq!(LogFormat::Json.line(&unread), line);
 }
 
-/// A disk that reports each line that arrives, and accepts or refuses it when told to.
+/// A disk that reports each line that arrives, and accepts or refuses it as the test says.
 struct SlowDisk {
     line_sender: Sender<()>,
     verdicts: Mutex<Receiver<bool>>,
@@ -154,7 +154,7 @@ fn a_renamed_file_is_reopened() {
     drop((hook, reopener));
     assert!(log.finish(LONG), "it ends");
     let read = |path| fs::read_to_string(path).expect("it is there");
-    // Whether the first was written before or after the file was to be opened again, nobody knows.
+    // The first line may be written before or after the file is reopened.
     let (old, new) = (read(&old), read(&path));
     assert!(new.contains("/second") && !old.contains("/second"), "{old:?} {new:?}");
     assert!(old.contains("/first") || new.contains("/first"));

@@ -5,7 +5,7 @@ fn hello(_: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Re
     response.reply(Status::OK, "text/plain", b"hello\n")
 }
 
-/// What `main` prints when it returns the error of serving there.
+/// What `main` prints when it returns the error of serving at this address.
 fn refusal(address: &str, threads: usize) -> String {
     let error = Serve::new(address)
         .threads(threads)
@@ -21,7 +21,7 @@ fn an_invalid_address_is_reported_with_an_example() {
         "127.0.0.1",
         "127.0.0.1:70000",
         "",
-        // What others take for an address.
+        // Addresses in the syntax of other programs.
         ":3000",
         "*:3000",
         "http://127.0.0.1:3000",

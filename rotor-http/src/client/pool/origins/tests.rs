@@ -1,4 +1,5 @@
-//! The records of a pool, by hand: who gets which connection, and when one is to be made.
+//! The records of a pool, called directly: which request gets which connection, and when one is
+//! opened.
 
 mod multiplexing;
 
@@ -189,7 +190,7 @@ fn at_the_total_limit_a_starving_origin_gets_a_connection_of_a_busy_one() {
     let (name, other) = connect(&mut origins);
     assert_eq!((name, origins.next_action(true)), ("b", PoolAction::Nothing));
     assert_eq!(take(&mut origins, "b", other), TakeResult::Job(7));
-    // Each has one: neither gives it up, while there is work for it.
+    // Each server has one connection, and keeps it while it has requests.
     origins.add("c", 9, 1).expect("there is room");
     assert_eq!(origins.next_action(true), PoolAction::Nothing);
     assert_eq!(take(&mut origins, "a", second), TakeResult::Job(4));
@@ -199,7 +200,7 @@ fn at_the_total_limit_a_starving_origin_gets_a_connection_of_a_busy_one() {
     assert_eq!(take(&mut origins, "b", other), TakeResult::End);
     origins.remove(&"b", other);
     assert_eq!(connect(&mut origins).0, "c", "a has one, whoever's turn it was");
-    // Nobody is without one any more.
+    // No server with requests lacks a connection any more.
     assert_eq!(origins.next_action(true), PoolAction::Nothing);
     assert_eq!(take(&mut origins, "a", second), TakeResult::Job(5));
 }
@@ -210,7 +211,7 @@ fn an_origin_that_loses_its_only_connection_gets_the_place_back() {
     (1..=9).for_each(|job| origins.add("a", job, 1).expect("there is room"));
     let of_a = [(); 3].map(|()| connect(&mut origins).1);
     of_a.iter().for_each(|id| assert!(matches!(take(&mut origins, "a", *id), TakeResult::Job(_))));
-    // Each of its connections takes one request, or cannot be made.
+    // Each connection of b takes one request, or cannot be opened.
     (11..=15).for_each(|job| origins.add("b", job, 1).expect("there is room"));
     assert_eq!(origins.next_action(true), PoolAction::Nothing);
     assert_eq!(take(&mut origins, "a", of_a[0]), TakeResult::End);
@@ -222,7 +223,7 @@ fn an_origin_that_loses_its_only_connection_gets_the_place_back() {
             0 => assert_eq!(origins.take_for_failure(&"b"), Some(job)),
             _ => assert_eq!(take(&mut origins, "b", id), TakeResult::Job(job)),
         }
-        // No further one of the other server ends for it.
+        // No second connection of a ends for b.
         assert!(matches!(take(&mut origins, "a", of_a[1]), TakeResult::Job(_)), "{job}");
         origins.remove(&"b", id);
     }
@@ -318,7 +319,7 @@ fn removed_requests_leave_the_queue_and_an_empty_origin_is_dropped() {
     assert!(origins.is_empty());
 }
 
-/// Records that bound what waits in all, and what it takes.
+/// Records that limit the number of all waiting requests, and their bytes.
 fn bounded(jobs: usize, bytes: usize) -> TestOrigins {
     Origins::new(&PoolConfig::new().waiting_max(jobs).waiting_bytes_max(bytes), |_| false)
 }

@@ -1,4 +1,4 @@
-//! A whole response is, octet for octet, what the steps make of it.
+//! A whole response has exactly the bytes that the single steps write.
 
 use super::*;
 use crate::h1::response::{Ending, ReplyTo};

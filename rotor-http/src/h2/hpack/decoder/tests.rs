@@ -54,7 +54,7 @@ fn the_requests_of_the_rfc_are_decoded() {
     }
 }
 
-/// RFC 7541 §C.5 and §C.6: responses, with a table of 256 octets, out of which entries fall.
+/// RFC 7541 §C.5 and §C.6: responses, with a table of 256 bytes, from which entries are evicted.
 #[test]
 fn the_responses_of_the_rfc_are_decoded() {
     for blocks in [
@@ -136,7 +136,7 @@ fn fields_over_the_limit_are_dropped_and_the_table_stays_in_step() {
         block.extend_from_slice(value);
         block
     };
-    // Each counts 1 + 67 + 32 = 100.
+    // Each field counts 1 + 67 + 32 = 100.
     let block: Vec<u8> = (0..4u8).flat_map(|n| field(&[b'0' + n; 67])).collect();
     for (list_max, fields_max, retained, is_truncated) in [
         (400, 4, 4, false),
@@ -159,7 +159,7 @@ fn fields_over_the_limit_are_dropped_and_the_table_stays_in_step() {
     assert_eq!(decoded, Err(HpackError::TooLarge));
 }
 
-/// A field of 4,000 octets in the table, then references of one octet each.
+/// A field of 4,000 bytes in the table, then references of one byte each.
 #[test]
 fn a_bomb_of_references_is_stopped_at_the_bound() {
     let mut block = vec![0x40, 1, b'a'];
@@ -172,7 +172,7 @@ fn a_bomb_of_references_is_stopped_at_the_bound() {
         Err(HpackError::TooLarge)
     );
     assert!(list.bytes.capacity() <= 64 << 10, "{}", list.bytes.capacity());
-    // Fields of no octets at all count, too.
+    // Empty fields count, too.
     let mut decoder = HpackDecoder::new(4096);
     let block = [&[0x40, 0, 0][..], &[0xbe; 10_000]].concat();
     let mut list = FieldList::new();

@@ -1,4 +1,4 @@
-//! Servers that may take many requests on one connection.
+//! Servers that may accept many requests on one connection.
 
 use super::*;
 
@@ -23,11 +23,12 @@ fn an_unknown_server_that_may_multiplex_gets_one_connection() {
             TakeResult::Nothing
         ]
     );
-    // Six are left: two connections more, of which each is known to take four.
+    // Six requests are left: two more connections, each of which is expected to take four.
     let (_, second) = connect(&mut origins);
     let (_, _third) = connect(&mut origins);
     assert_eq!(origins.next_action(true), PoolAction::Nothing);
-    // One that ends there makes room, and is woken before another is made.
+    // A request that ends on the first connection makes room there. If one more connection were
+    // needed, the first would be woken instead.
     origins.set_room(&"h2", id, room(3, 1), || id);
     assert_eq!(origins.next_action(true), PoolAction::Nothing, "the two that are made take them");
     origins.set_room(&"h2", second, room(0, 4), || second);
@@ -54,7 +55,7 @@ fn a_server_that_turns_out_serial_gets_a_connection_per_request() {
 
 #[test]
 fn a_serial_connection_of_a_multiplexing_server_strands_no_request() {
-    // One name, and behind it a server of HTTP/2 beside others of HTTP/1.1.
+    // One name with an HTTP/2 server and HTTP/1.1 servers behind it.
     let mut origins = origins(8, 9, 20);
     origins.add("h2", 0, 1).expect("there is room");
     let (name, first) = connect(&mut origins);
@@ -90,7 +91,8 @@ fn a_server_that_stops_multiplexing_gets_a_connection_per_request() {
             (1..6).for_each(|job| assert_eq!(origins.add("h2", job, 1), Ok(())));
         };
         jobs(&mut origins);
-        // The server was set up anew meanwhile, which nobody knows before it has said so.
+        // The server was reconfigured meanwhile; the client learns that only from its next
+        // connection.
         let (_, second) = connect(&mut origins);
         assert_eq!(origins.next_action(true), PoolAction::Nothing);
         assert_eq!(take(&mut origins, name, second), TakeResult::Job(1));
@@ -100,7 +102,7 @@ fn a_server_that_stops_multiplexing_gets_a_connection_per_request() {
             assert!(matches!(take(&mut origins, name, id), TakeResult::Job(_)));
             origins.remove(&name, id);
         }
-        // What the old one says of itself is no news of the others.
+        // The reports of the old connection say nothing about new ones.
         origins.set_room(&name, first, room(1, 0), || first);
         origins.set_room(&name, first, room(0, 9), || first);
         origins.set_room(&name, first, room(9, 0), || first);
@@ -122,7 +124,7 @@ fn a_server_that_starts_multiplexing_gets_one_connection_for_many() {
     let (_, third) = connect(&mut origins);
     origins.set_room(&name, second, room(0, 1), || second);
     assert_eq!(take(&mut origins, name, second), TakeResult::Job(1));
-    // At first it does not know how many it takes.
+    // At first the connection does not know how many requests it may take.
     origins.set_room(&name, third, room(0, 0), || third);
     origins.set_room(&name, third, room(0, 4), || third);
     assert_eq!(take(&mut origins, name, third), TakeResult::Job(2));
@@ -172,6 +174,6 @@ fn only_a_connection_without_requests_ends_to_make_room() {
     assert_eq!(take(&mut origins, "h2", id), TakeResult::End);
     origins.remove(&"h2", id);
     assert_eq!(connect(&mut origins).0, "b");
-    // One that takes nothing more ends by itself.
+    // A connection that accepts no more requests ends by itself.
     assert_eq!(origins.next_action(true), PoolAction::Nothing);
 }
