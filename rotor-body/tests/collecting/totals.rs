@@ -76,7 +76,7 @@ fn bytes_waiting_for_a_file_are_always_counted() {
         let is_taken = pool.offer(&mut || {
             let (spool, memory, sees) = (of_thread.clone(), memory.clone(), sees.clone());
             Box::new(move || {
-                // 1,000 that memory keeps, and a second thousand that it does not.
+                // 1,000 bytes that memory keeps, and another 1,000 that it does not.
                 while spool.files() == 0 {
                     std::thread::yield_now();
                 }

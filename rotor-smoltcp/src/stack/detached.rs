@@ -264,7 +264,7 @@ mod tests {
                 peer.send(ACK, b"");
                 peer.id = peer.accept();
                 let before = peer.acknowledges;
-                // One byte more than there is room for.
+                // One byte more than the window has room for.
                 let _taken = peer.stack.write(peer.id, &[IoSlice::new(b"0123456789")]);
                 peer.received_acks();
                 assert_eq!(peer.acknowledges.wrapping_sub(before), 9, "{is_reset}");
