@@ -1,4 +1,4 @@
-//! Which side is reported for a request that misses its deadline.
+//! The side that is reported for a request that misses its deadline.
 
 use rotor_http::Limits;
 use rotor_http::client::ClientConfig;

@@ -267,7 +267,7 @@ pub(super) fn framing(head: &Head, absent: Body) -> Option<Body> {
     }
 }
 
-/// What the fields of a request mean for its connection.
+/// The meaning of a request's fields for its connection.
 #[derive(Debug)]
 pub(super) struct Terms {
     pub(super) body: Body,

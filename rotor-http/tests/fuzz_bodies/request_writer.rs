@@ -13,7 +13,7 @@ use super::naive::{self, ChunkLimits, Line, Verdict};
 /// The maximum of calls for one input, since the reader accepts this number of fields.
 const CALLS_MAX: usize = 100;
 
-/// What has been accepted so far.
+/// The parts that have been accepted so far.
 #[derive(Default)]
 struct Model {
     method: String,

@@ -1,4 +1,5 @@
-//! What is returned at the end of one request, or of the protocol that a connection switches to.
+//! Values that are returned at the end of one request, or of the protocol that a connection
+//! switches to.
 
 use rotor_core::{ReturnOnDrop, Scope};
 use rotor_http::Status;

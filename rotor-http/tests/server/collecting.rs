@@ -1,10 +1,10 @@
-//! How much of a body is read in a turn: more of a collected body than of another.
+//! The part of a body that is read in a turn: it is larger for a collected body.
 
 use rotor_http::server::ServerConfig;
 
 use crate::probe::{ProbeDriver, probe, request};
 
-/// What a read may return beyond a budget: one large read.
+/// The bytes that a read may return beyond a budget: one large read.
 const ROOM: usize = 64 << 10;
 
 /// The bytes that each turn reads of a body of that length.

@@ -13,9 +13,9 @@ const MS: Duration = Duration::from_millis(1);
 /// A state of a connection when a drain begins, and what comes before the late request.
 struct Case {
     name: &'static str,
-    /// What the peer has sent before the drain.
+    /// The bytes that come before the drain.
     before: Vec<u8>,
-    /// What it sends during the drain, before the request.
+    /// The bytes that come during the drain, before the request.
     meanwhile: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! What health probes get as answers.
+//! The answers to health probes.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -13,7 +13,7 @@ use rotor_stream::testing::Driver;
 use crate::probe::{get, post, request};
 use crate::wire;
 
-/// What the requests have reached.
+/// The interceptors and handlers that the requests have reached.
 type Context = Vec<String>;
 type Sc<'a, 'b> = &'a mut Scope<'b, Context>;
 

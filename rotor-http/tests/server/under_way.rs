@@ -1,4 +1,5 @@
-//! What a handler, and code around it, see of a response that can still be taken back.
+//! `is_under_way` in a handler and in code around it: it is false while the response can still be
+//! replaced.
 
 use rotor_core::{Deadline, Time};
 use rotor_http::Status;

@@ -1,4 +1,4 @@
-//! How much time a handler has after a wait in its place.
+//! The timeout of a handler after a wait in its place.
 
 use std::time::Duration;
 

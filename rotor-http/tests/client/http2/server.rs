@@ -14,7 +14,7 @@ use rotor_http::h2::hpack::{Bounds, FieldList, HpackDecoder, HpackEncoder};
 use crate::probe::{Probe, describe};
 use crate::script::{ProbeDriver, connection_with_config};
 
-/// What was received on a stream.
+/// The request that was received on a stream.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct ReceivedRequest {
     /// In the form `GET http h /path`.

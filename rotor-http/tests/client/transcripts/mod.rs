@@ -1,4 +1,4 @@
-//! What a misbehaving server sends, and the expected outcome.
+//! The bytes that a misbehaving server sends, and the expected outcomes.
 
 mod framing;
 mod heads;
@@ -10,7 +10,7 @@ use self::heads::{garbage, heads};
 use ConnectionAfter::*;
 use NextAction::*;
 
-/// What happens after the server has sent its bytes.
+/// The event after the server has sent its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NextAction {
     Nothing,

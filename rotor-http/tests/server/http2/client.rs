@@ -10,7 +10,7 @@ use rotor_http::server::{Http2Config, ServerConfig};
 
 use crate::probe::{ProbeDriver, probe};
 
-/// What was received on a stream.
+/// The frames that were received on a stream, combined.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,

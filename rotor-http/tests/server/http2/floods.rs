@@ -1,4 +1,4 @@
-//! What no honest peer does: each flood ends its own connection, and has its own counter.
+//! Input that no honest peer sends: each flood ends its own connection, and has its own counter.
 
 use rotor_http::Limits;
 use rotor_http::server::{Counters, ServerConfig};

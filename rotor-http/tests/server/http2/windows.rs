@@ -439,7 +439,7 @@ fn the_memory_of_waiting_responses_is_configurable() {
     }
 }
 
-/// What is already in frames is sent before later responses: at most the output's high-water mark.
+/// Existing frames are sent before later responses: at most up to the output's high-water mark.
 #[test]
 fn no_further_frames_are_made_of_an_aborted_response() {
     const MARK: usize = 64 << 10;

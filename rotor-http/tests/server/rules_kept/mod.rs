@@ -23,7 +23,7 @@ impl Parsed {
     }
 }
 
-/// What the parser alone makes of the pieces, in the format of a transcript.
+/// The parser's own result for the pieces, in the format of a transcript.
 fn parse<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
     let limits = Limits::new();
     let (mut input, mut reader) = (Vec::new(), HeadReader::new());
