@@ -145,6 +145,11 @@ impl FieldReader {
         }
     }
 
+    /// Drops the incomplete block, and stops watching the frame: the peer sends no more.
+    pub(crate) fn input_ended(&mut self) {
+        (self.block, self.frame_until) = (None, Time::NEVER);
+    }
+
     /// Returns when the rest of the block, and of the [frame](FieldReader::watch_frame) that has
     /// begun, must have arrived; `NEVER` if neither is incomplete.
     pub(crate) fn until(&self) -> Time {

@@ -171,9 +171,10 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     ) -> ConnectionFlow<K> {
         self.is_read_closed = true;
         self.must_call_feed = true;
-        // The server's settings and PINGs cannot arrive any more, and waiting for them must not
-        // cost complete responses.
+        // The server's settings, its PINGs and the rest of a block cannot arrive any more, and
+        // waiting for them must not cost complete responses.
         self.settings_watch.stop();
+        self.reader.input_ended();
         self.ping_until = Time::NEVER;
         for at in (0..self.children.len()).rev() {
             if self.children[at].tunnel.is_some() && self.children[at].state.is_receiving() {

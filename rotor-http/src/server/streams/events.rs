@@ -154,6 +154,10 @@ impl<S: Server> Streams<S> {
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> StreamsFlow<S> {
         self.is_read_closed = true;
+        // The rest of a frame and the acknowledgement of our settings cannot arrive any more, and
+        // waiting for them must not cost responses.
+        self.settings.stop();
+        self.reader.input_ended();
         for at in (0..self.children.len()).rev() {
             if self.children[at].tunnel.is_some() && self.children[at].state.is_receiving() {
                 self.run_tunnel(at, Event::InputEnded { is_truncated: true }, io);

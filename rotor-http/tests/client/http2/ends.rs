@@ -420,3 +420,20 @@ fn a_ping_timeout_is_not_reset_by_new_requests() {
     server.read();
     assert!(server.driver.is_ended(), "{} pings are not answered", server.pings.len());
 }
+
+/// After the end of the input, the rest of a block cannot arrive.
+#[test]
+fn a_broken_off_block_costs_no_complete_response() {
+    let held = Probe { holds: true, ..Probe::get("/").progressive() };
+    let mut server = Server::new([held]);
+    server.send(&headers(1, &[(":status", "200")], false));
+    server.send(&data(1, b"a", false));
+    server.send(&[data(1, b"b", true), super::server::frame(1, 0, 3, &[0x88])].concat());
+    server.driver.end();
+    server.driver.advance(seconds(20));
+    assert_eq!(server.outcome(0), "nothing yet");
+    server.driver.context_mut().on_wakeup = Some(OnWakeup::Resume);
+    server.driver.context().handlers[0].wakeup();
+    server.driver.settle();
+    assert_eq!(server.outcome(0), "200 ab");
+}

@@ -337,6 +337,33 @@ fn a_half_closed_peer_gets_the_responses_to_its_complete_requests() {
     assert!(client.driver.is_ended());
 }
 
+/// After its end no acknowledgement of our settings and no rest of a frame can arrive.
+#[test]
+fn a_half_closed_peer_is_not_late_with_what_it_cannot_send_any_more() {
+    let all = preface_and_settings(&[]);
+    let (begun, acknowledged) = all.split_at(all.len() - 9);
+    let block = frame(1, 0, 3, &[0x82]);
+    for (what, rest) in [
+        ("without an acknowledgement", &[][..]),
+        ("in a frame", &[acknowledged, &block[..4]].concat()),
+        ("in a block", &[acknowledged, &block].concat()),
+    ] {
+        let mut client = Client::silent(config());
+        client.send(begun);
+        client.get(1, "/wait");
+        client.send(rest);
+        client.driver.end();
+        client.driver.advance(seconds(20));
+        assert!(!client.driver.is_ended(), "{what}");
+        client.driver.context_mut().words = "still".to_owned();
+        client.driver.context().notifier.clone().expect("it waits").wakeup();
+        client.driver.settle();
+        client.read();
+        assert_eq!(client.outcome(1), "200 GET /wait still", "{what}");
+        assert!(client.driver.is_ended(), "{what}");
+    }
+}
+
 /// RFC 9113 §6.4: RST_STREAM "MUST NOT be sent for a stream in the idle state". Peers treat that as
 /// a connection error.
 #[test]
