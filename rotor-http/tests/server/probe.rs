@@ -48,7 +48,7 @@ pub(crate) struct TestContext {
 /// | `/stream-fail`, `/fail` | fails with 502 when a part, or nothing, has been sent |
 /// | `/timer` | answers after ten seconds |
 /// | `/early` | answers, then takes the body |
-/// | `/up` | switches to another protocol |
+/// | `/up`, `/wait-up` | switches to another protocol, at once or when it is woken |
 /// | anything else | takes the whole body and sends it back |
 pub(crate) struct Probe {
     method: String,
@@ -219,7 +219,7 @@ impl Server for Probe {
                 return Next::finished();
             }
             ("/take" | "/take-ask" | "/take-wait", _) => return probe.take(head, response, scope),
-            ("/wait" | "/wait-for-ever", _) => {
+            ("/wait" | "/wait-up" | "/wait-for-ever", _) => {
                 scope.notifier = Some(scope.notifier());
                 let next = Next::go_on(probe);
                 return if head.path() == "/wait" {
@@ -364,6 +364,9 @@ impl Server for Probe {
             return Next::go_on(self).keep_deadline();
         }
         let words = std::mem::take(&mut scope.words);
+        if self.path == "/wait-up" {
+            return switch(response);
+        }
         self.answer(words.as_bytes(), "", response).expect("an answer");
         Next::finished()
     }

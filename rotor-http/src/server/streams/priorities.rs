@@ -20,7 +20,8 @@ impl<S: Server> Streams<S> {
         if let Some(at) = self.find(stream) {
             let child = &mut self.children[at];
             let mut priority = priority;
-            priority.is_incremental |= child.tunnel.is_some();
+            // Even if its protocol has not begun yet, as in `priority_of`.
+            priority.is_incremental |= child.purpose != StreamPurpose::Response;
             if child.is_scheduled {
                 self.schedule.remove(stream, child.priority);
                 self.schedule.insert(stream, priority);

@@ -10,6 +10,7 @@ use crate::probe::seconds;
 
 const HEADERS: u8 = 1;
 const RESET: u8 = 3;
+const PRIORITY_UPDATE: u8 = 16;
 
 /// HEADERS of an extended CONNECT.
 fn extended_connect(stream: u32, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
@@ -418,6 +419,24 @@ fn protocol_output_does_not_wait_for_the_end_of_a_response() {
     client.send(&data(3, b"a", false));
     client.send(&window_update(0, 2 * 16_384));
     assert_eq!(client.answer(3).text(), "hello<a>");
+    assert!(!client.answer(1).is_whole);
+}
+
+/// RFC 9218 §7: a priority may change at any time, so also before the protocol begins.
+#[test]
+fn a_priority_update_before_the_switch_does_not_delay_protocol_output() {
+    let mut client = Client::silent(config());
+    client.send(&preface_and_settings(&[(4, 1 << 20)]));
+    client.send(&headers(1, "GET", "/big", &[("priority", "u=3")], true));
+    client.send(&extended_connect(3, "/wait-up", &[]));
+    client.send(&frame(PRIORITY_UPDATE, 0, 0, b"\0\0\0\x03u=3"));
+    client.driver.context_mut().words = "switch".to_owned();
+    client.driver.context().notifier.clone().expect("it waits").wakeup();
+    client.driver.settle();
+    client.read();
+    assert_eq!((client.body_len(1), client.answer(3).status), (65_535, 200));
+    client.send(&window_update(0, 2 * 16_384));
+    assert_eq!(client.answer(3).text(), "hello");
     assert!(!client.answer(1).is_whole);
 }
 
