@@ -174,7 +174,10 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
 
     /// Processes the frames that have arrived, and sends what can be sent.
     pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
-        self.record_liveness(io);
+        // This is also called for a drain, which says nothing about the server.
+        if io.transport.input.len() > self.partial_frame_len {
+            self.record_liveness(io);
+        }
         self.space.acquire();
         let unread = io.transport.input.len();
         let mut frames = 0;

@@ -437,3 +437,16 @@ fn a_broken_off_block_costs_no_complete_response() {
     server.driver.settle();
     assert_eq!(server.outcome(0), "200 ab");
 }
+
+/// A drain says nothing of the server.
+#[test]
+fn a_drain_does_not_extend_the_time_for_a_ping() {
+    let mut server = server_without_response_timeout([Probe::get("/")]);
+    server.driver.advance(seconds(12));
+    server.read();
+    assert_eq!(server.pings.len(), 1);
+    server.driver.drain(seconds(500));
+    server.driver.advance(seconds(10));
+    server.read();
+    assert!(server.driver.is_ended());
+}
