@@ -9,7 +9,7 @@ use crate::client::error::ClientError;
 use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::client::request_source::RequestSource;
-use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader, kind};
+use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader, flag, kind};
 use crate::h2::settings::setting;
 use crate::h2::{ErrorCode, FieldBlockInfo, Nuisance, StreamEvent, Violation, frame_writer};
 use crate::semantics::trailers::Trailers;
@@ -24,8 +24,9 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         // An HTTP/1.1 server is recognized by the first bytes of its response, whatever length they
         // would mean.
         if self.phase == Phase::Settings
-            && FrameHeader::read(io.transport.input)
-                .is_some_and(|header| header.kind != kind::SETTINGS)
+            && FrameHeader::read(io.transport.input).is_some_and(|header| {
+                header.kind != kind::SETTINGS || header.flags & flag::ACK != 0
+            })
         {
             return Err(Violation::protocol("the first frame is not SETTINGS"));
         }

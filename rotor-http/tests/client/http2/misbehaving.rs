@@ -99,7 +99,8 @@ fn connection_errors_fail_all_requests() {
 
 #[test]
 fn an_http1_response_or_early_goaway_is_a_protocol_error() {
-    for bytes in [b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), go_away(0, 0)] {
+    let acknowledgement = frame(4, 1, 0, &[]);
+    for bytes in [b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), go_away(0, 0), acknowledgement] {
         let config = rotor_http::client::ClientConfig::new().http2(super::server::http2());
         let mut server = Server::silent(config, [Probe::get("/")]);
         server.send(&bytes);
