@@ -37,6 +37,13 @@ impl SettingsWatch {
         self.until = Time::NEVER;
     }
 
+    /// Postpones the time to `until`, if it is over.
+    pub(crate) fn postpone(&mut self, now: Time, until: Time) {
+        if self.until <= now {
+            self.until = until;
+        }
+    }
+
     /// Counts bytes that were taken out of the input.
     #[inline]
     pub fn count(&mut self, bytes: usize) {

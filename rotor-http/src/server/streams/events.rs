@@ -81,6 +81,10 @@ impl<S: Server> Streams<S> {
     /// Returns whether our settings should have been acknowledged by now.
     fn is_settings_late(&mut self, now: Time, io: &Io<'_, '_, '_, S::Context>) -> bool {
         let time = io.config.http2_ref().settings_timeout;
+        if io.transport.is_input_held() {
+            // The acknowledgement may have arrived. The stream watches how fast the output is taken.
+            self.settings.postpone(now, now + time);
+        }
         let least = io.config.limits_ref().body_bytes_in(time);
         self.settings.is_late(io.transport.input.len(), least, time, now)
     }

@@ -75,6 +75,33 @@ fn a_frame_does_not_time_out_behind_a_slowly_read_response() {
     assert_eq!((counters.head_timeouts(), client.driver.is_ended()), (1, true));
 }
 
+/// It may be there, but is not read while the output is above its mark.
+#[test]
+fn an_acknowledgement_is_not_late_while_no_input_is_read() {
+    let config = config();
+    let counters = config.counters();
+    let mut client = Client::silent(config);
+    client.driver.peer().limit_room(0);
+    let all = [preface_and_settings(&[(4, 4 << 20)]), window_update(0, 4 << 20)].concat();
+    let (begun, rest) = all.split_at(all.len() - 13 - 9);
+    let (acknowledgement, update) = rest.split_at(9);
+    client.send(&[begun, update].concat());
+    client.get(1, "/big");
+    for _ in 0..500 {
+        client.send(&frame(6, 0, 0, &[0; 8]));
+    }
+    client.send(acknowledgement);
+    for _ in 0..13 {
+        client.driver.make_room(2_048);
+        client.driver.advance(seconds(1));
+    }
+    assert_eq!((counters.settings_timeouts(), client.driver.is_ended()), (0, false));
+    client.driver.make_room(2 * BIG);
+    client.driver.advance(seconds(13));
+    client.read();
+    assert_eq!((client.answer(1).is_whole, client.end()), (true, None));
+}
+
 /// The WINDOW_UPDATE frames of the body wait behind the response.
 #[test]
 fn a_body_does_not_time_out_behind_a_slowly_read_response() {
