@@ -79,6 +79,17 @@ impl Schedule {
         self.queues.iter_mut().find(|queue| !queue.is_empty())?.next()
     }
 
+    /// Lets the stream that [`next_stream`](Schedule::next_stream) has just returned keep its turn,
+    /// because there was no room for what it has to send. Otherwise something large would wait for
+    /// as long as others fill the room with smaller frames.
+    pub(crate) fn keep_turn(&mut self, stream: u32, priority: Priority) {
+        let queue = self.queue(urgency(priority));
+        queue.is_incremental_next = priority.is_incremental;
+        if priority.is_incremental && queue.incremental.back() == Some(&stream) {
+            queue.incremental.rotate_right(1);
+        }
+    }
+
     /// Returns the queue of this urgency, which is created if necessary.
     fn queue(&mut self, urgency: u8) -> &mut Queue {
         let at = match self.queues.binary_search_by_key(&urgency, |queue| queue.urgency) {
@@ -152,6 +163,22 @@ mod tests {
             order(&[(1, 3, false, 3), (3, 3, true, 2), (5, 3, true, 2)]),
             [1, 3, 1, 5, 1, 3, 5]
         );
+    }
+
+    #[test]
+    fn a_stream_that_could_not_send_keeps_its_turn() {
+        let incremental = Priority { urgency: 3, is_incremental: true };
+        let mut schedule = Schedule::new();
+        let streams = [(1, incremental), (3, incremental), (5, Priority::DEFAULT)];
+        streams.iter().for_each(|(stream, priority)| schedule.insert(*stream, *priority));
+        for stream in [5, 1, 5, 3, 5, 1] {
+            for _ in 0..3 {
+                assert_eq!(schedule.next_stream(), Some(stream));
+                let (_, priority) = streams.iter().find(|(own, _)| *own == stream).expect("known");
+                schedule.keep_turn(stream, *priority);
+            }
+            assert_eq!(schedule.next_stream(), Some(stream));
+        }
     }
 
     #[test]

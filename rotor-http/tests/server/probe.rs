@@ -35,6 +35,7 @@ pub(crate) struct TestContext {
 /// | `/chunked` | an answer of unknown length, with a trailer |
 /// | `/status/204` | that status, and nothing else |
 /// | `/authority` | answers with the host that the request is for |
+/// | `/large-head` | answers with a field of 14,000 bytes, and no body |
 /// | `/length-304` | 304 with the length that GET would have had |
 /// | `/hints` | sends 103, then answers |
 /// | `/short`, `/split` | finishes with less than it announced, or after a field that would split the answer |
@@ -209,6 +210,16 @@ impl Server for Probe {
             }
             ("/up-early", _) => return switch(response),
             ("/up", _) if head.wants_upgrade() && !head.has_body() => return switch(response),
+            ("/large-head", _) => {
+                probe.begin(Status::OK, response).expect("fields");
+                response.add_header("X-Large", [b'x'; 14_000]).expect("a field");
+                response
+                    .add_length(0)
+                    .and_then(|()| response.done_headers())
+                    .and_then(|()| response.done())
+                    .expect("an answer");
+                return Next::finished();
+            }
             ("/ignore", _) => {
                 probe.answer(b"", "", response).expect("an answer");
                 return Next::finished();

@@ -23,6 +23,10 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
                 continue;
             }
             if !self.send(at, io) {
+                // Data is sent in parts, but a block of fields only as a whole.
+                if self.children[at].unsent_body_len() == 0 {
+                    self.schedule.keep_turn(key, PRIORITY);
+                }
                 self.waits_for_room = true;
                 break;
             }

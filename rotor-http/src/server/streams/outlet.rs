@@ -26,6 +26,11 @@ impl<S: Server> Streams<S> {
         while let Some(stream) = self.schedule.next_stream() {
             let Some(at) = self.find(stream) else { break };
             if !self.send(at, io) {
+                let child = &mut self.children[at];
+                // Data is sent in parts, but a block of fields only as a whole.
+                if child.unsent_body_len() == 0 {
+                    self.schedule.keep_turn(stream, child.priority);
+                }
                 self.waits_for_room = true;
                 break;
             }

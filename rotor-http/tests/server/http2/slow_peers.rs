@@ -75,6 +75,26 @@ fn a_frame_does_not_time_out_behind_a_slowly_read_response() {
     assert_eq!((counters.head_timeouts(), client.driver.is_ended()), (1, true));
 }
 
+/// A head is not sent in parts, and other responses must not take all the room that there is.
+#[test]
+fn a_large_head_does_not_wait_for_the_end_of_another_response() {
+    let mut client = Client::silent(config());
+    client.driver.peer().limit_room(0);
+    client.send(&[preface_and_settings(&[(4, 4 << 20)]), window_update(0, 4 << 20)].concat());
+    client.get(1, "/big");
+    client.get(3, "/large-head");
+    // Each event of the connection is an attempt to send.
+    client.send(&frame(6, 0, 0, &[0; 8]));
+    let mut taken = 0;
+    while client.answer(3).status == 0 {
+        client.driver.make_room(1_024);
+        client.read();
+        taken += 1_024;
+        assert!(taken < 200 << 10, "{} bytes of the other one", client.body_len(1));
+    }
+    assert!(client.answer(3).is_whole && !client.answer(1).is_whole);
+}
+
 /// It may be there, but is not read while the output is above its mark.
 #[test]
 fn an_acknowledgement_is_not_late_while_no_input_is_read() {
