@@ -1,4 +1,4 @@
-//! The documents of the repository, found and read; and that the book has all of its chapters.
+//! Finds and reads the documents of the repository. Checks that the book has all of its chapters.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// A file of the repository, by its path from the root.
+/// Reads a file of the repository. The path is relative to the root.
 pub(crate) fn read(path: impl AsRef<Path>) -> String {
     let path = root().join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The files of a directory and of those in it whose names end so, as paths from the root, in
-/// order; but for hidden directories, and those that a build makes.
+/// The files below a directory whose names end with `end`, as sorted paths from the root. Hidden
+/// directories and build directories are left out.
 pub(crate) fn files(directory: &str, end: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut directories = vec![root().join(directory)];
@@ -38,15 +38,14 @@ pub(crate) fn files(directory: &str, end: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Whether the file is there that an address of the repository leads to; `None` for addresses
-/// elsewhere.
+/// Whether the file exists that a URL of the repository refers to; `None` for other URLs.
 pub(crate) fn has_file_of_repository(address: &str) -> Option<bool> {
     let path = address.strip_prefix("https://github.com/rotor-rs/rotor/")?;
     let path = path.strip_prefix("blob/main/").or_else(|| path.strip_prefix("tree/main/"))?;
     Some(root().join(path.split('#').next().unwrap_or(path)).exists())
 }
 
-/// A document without what stands in fenced blocks, and the first lines of these.
+/// A document without its fenced blocks, and the opening lines of those blocks.
 pub(crate) fn prose_and_fences(text: &str) -> (String, Vec<&str>) {
     let (mut prose, mut fences, mut is_fenced) = (String::new(), Vec::new(), false);
     for line in text.lines() {
@@ -82,7 +81,7 @@ fn every_document_is_a_chapter_of_the_book() {
     }
 }
 
-/// The first page asks the questions, and each chapter begins with its own.
+/// The first page lists questions, and each chapter begins with its question.
 #[test]
 fn every_chapter_begins_with_the_question_that_leads_to_it() {
     let page = read("doc/README.md");
@@ -96,7 +95,7 @@ fn every_chapter_begins_with_the_question_that_leads_to_it() {
             let asked = text.lines().nth(2).expect("a title, a blank line, a question");
             let is_asked = asked.starts_with('*') && asked.ends_with("?*");
             assert!(is_asked, "{chapter} does not begin with a question: {asked}");
-            // Those who come from elsewhere share a row.
+            // Chapters for users of other libraries share a row.
             assert!(chapters.len() > 1 || asked == format!("*{question}*"), "{chapter}: {asked}");
         }
         led_to.extend(chapters.iter().map(|chapter| format!("doc/{chapter}")));
@@ -136,7 +135,7 @@ fn every_program_in_the_book_is_compiled() {
         }
         if fences.iter().any(|fence| fence.starts_with("rust")) {
             let name = format!("{}\"", path.display());
-            // The crate that the chapter is about does it itself.
+            // The inspect crate compiles the programs of its chapter itself.
             let is_compiled = [&compiled, &read("rotor-inspect/src/lib.rs")]
                 .iter()
                 .any(|compiled| compiled.contains(&name));

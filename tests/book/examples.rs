@@ -1,4 +1,4 @@
-//! The map of the examples: one list, with all of them.
+//! The map of the examples: a single list that has all of them.
 
 use std::fs;
 
@@ -15,15 +15,15 @@ fn examples() -> Vec<String> {
     names
 }
 
-/// Those that the package `rotor` has.
+/// The examples of the package `rotor`.
 const OF_ROTOR: [&str; 2] = ["hello_world_server", "threaded_hello_world"];
 
-/// How the package of an example is named to cargo.
+/// The cargo arguments that select the package of an example.
 fn package(example: &str) -> &'static str {
     match example {
         // The default.
         example if OF_ROTOR.contains(&example) => "cargo run --release --example ",
-        // One of its own, for a newer Rust.
+        // It has its own package, since it needs a newer Rust.
         "user_space_tcp" => "-p rotor-user-space-tcp ",
         _ => "-p rotor-examples ",
     }
@@ -46,7 +46,7 @@ fn the_map_lists_exactly_the_examples() {
     }
 }
 
-/// A second list would not be kept up.
+/// A second list would become outdated.
 #[test]
 fn the_readme_refers_to_the_map_for_the_list() {
     let readme = read("README.md");
@@ -77,7 +77,7 @@ fn every_example_begins_with_how_to_run_it() {
     }
 }
 
-/// A server that has been started is of use to those who know what to say to it.
+/// Whoever starts a server must learn how to talk to it.
 #[test]
 fn every_example_that_listens_shows_how_to_talk_to_it() {
     let mut servers = 0;
@@ -97,7 +97,7 @@ fn every_example_that_listens_shows_how_to_talk_to_it() {
     assert!(servers >= 30, "{servers} servers");
 }
 
-/// Whether the variable `ROTOR_BACKEND` says which loop an example runs on.
+/// Whether the variable `ROTOR_BACKEND` chooses the loop of an example.
 fn chooses_its_loop(example: &str) -> bool {
     let main = read(format!("examples/{example}/main.rs"));
     ["serve_http(", "chosen_", "from_env()"].iter().any(|sign| main.contains(sign))

@@ -1,10 +1,10 @@
-//! The examples of items and the programs of chapters: that they name the crates as those
-//! do who depend on `rotor`.
+//! Checks that the examples of items and the programs of chapters name the crates as users who
+//! depend on `rotor` do.
 
 use crate::documents::{files, read};
 use crate::front_pages::CRATES;
 
-/// The crates that the facade has, and what it calls them.
+/// The crates that the facade re-exports, and their names in it.
 const IN_THE_FACADE: [(&str, &str); 8] = [
     ("rotor_core::", "rotor::"),
     ("rotor_stream::", "rotor::stream::"),
@@ -16,7 +16,7 @@ const IN_THE_FACADE: [(&str, &str); 8] = [
     ("rotor_proxy_protocol::", "rotor::proxy_protocol::"),
 ];
 
-/// The lines of programs in a text that a reader sees.
+/// The visible lines of the programs in a text.
 fn shown(text: &str) -> impl Iterator<Item = &str> {
     let (mut is_fenced, mut is_program) = (false, false);
     text.lines().map(str::trim).filter(move |line| {
@@ -28,12 +28,12 @@ fn shown(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Lines that show a crate by a name that only those have who depend on it alone.
+/// Lines that name a crate in a way that works only for users who depend on that crate directly.
 fn strangers(text: &str) -> Vec<&str> {
     shown(text).filter(|line| IN_THE_FACADE.iter().any(|(name, _)| line.contains(name))).collect()
 }
 
-/// What stands in the documentation of items.
+/// The documentation comments of a source.
 fn documentation(source: &str) -> String {
     let lines = source.lines().map(str::trim_start);
     let lines =

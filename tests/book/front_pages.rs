@@ -1,4 +1,4 @@
-//! The front page of each crate: that it has what readers of docs.rs look for.
+//! Checks that the front page of each crate has what readers of docs.rs look for.
 
 use crate::documents::{has_file_of_repository, read};
 use crate::links::targets;
@@ -25,14 +25,14 @@ pub(crate) const CRATES: [&str; 19] = [
     "benches/runner",
 ];
 
-/// What stands above the code of `lib.rs`.
+/// The crate documentation at the top of `lib.rs`.
 fn front_page(directory: &str) -> String {
     let source = read(format!("{directory}/src/lib.rs"));
     let page = source.lines().map_while(|line| line.strip_prefix("//!"));
     page.map(|line| line.trim_start().to_string() + "\n").collect()
 }
 
-/// The oldest Rust that a package names: that of all, or one of its own.
+/// The minimum Rust version of a package: the workspace's, or one of its own.
 fn rust_version(directory: &str) -> String {
     let named = |manifest: String| {
         let version = manifest.lines().find_map(|line| line.strip_prefix("rust-version = "));
@@ -59,7 +59,7 @@ fn every_front_page_has_a_program_limits_versions_and_a_link_to_the_book() {
         }
         assert!(page.contains(&version), "{directory}: its front page does not say {version:?}");
         if directory.starts_with("rotor") {
-            // `.ci/release-tree` makes a version of the address.
+            // `.ci/release-tree` replaces the URL by a version.
             let line =
                 format!("\n{directory} = {{ git = \"https://github.com/rotor-rs/rotor\" }}\n");
             assert!(
@@ -82,7 +82,7 @@ fn every_front_page_has_a_program_limits_versions_and_a_link_to_the_book() {
     assert!(read("README.md").contains(&version), "the README does not say {version:?}");
 }
 
-/// The names in a manifest's table of features.
+/// The names in the `[features]` table of a manifest.
 fn features(manifest: &str) -> Vec<&str> {
     let Some((_, table)) = manifest.split_once("[features]\n") else { return Vec::new() };
     let lines = table.lines().take_while(|line| !line.starts_with('['));

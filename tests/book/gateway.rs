@@ -1,4 +1,4 @@
-//! The table of gateway statuses in the chapter on the HTTP client, against the code.
+//! Compares the table of gateway statuses in the chapter on the HTTP client with the code.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -10,7 +10,7 @@ use rotor::stream::{Fatal, ResolveError};
 
 use crate::documents::read;
 
-/// Each row by what it begins with, and errors that it is about.
+/// Each row: how its first cell begins, and the errors it covers.
 fn rows() -> Vec<(&'static str, Vec<ClientError>)> {
     let broken = || io::Error::from(io::ErrorKind::ConnectionRefused);
     let why = || Arc::new(broken());
@@ -100,7 +100,7 @@ fn the_table_of_gateway_statuses_matches_the_code() {
     assert_eq!(table, coded, "left the chapter, right the code");
 }
 
-/// What a variant is called, as it is printed.
+/// The name of the variant in the `Debug` output of a value.
 fn variant(printed: &str) -> &str {
     printed.split(|char: char| !char.is_alphanumeric()).next().unwrap_or_default()
 }

@@ -1,12 +1,12 @@
-//! The glossary: that it is in order, says where each word lives, and that the names in it are
-//! those of the sources.
+//! Checks the glossary: it is sorted, says where each term is defined, and uses names that exist in
+//! the sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::documents::{files, read, root};
 use crate::tokens::{Token, tokens};
 
-/// Words of the field that newcomers look up, and those that are ours: each has an entry.
+/// Terms that newcomers look up, common ones and our own. Each must have an entry.
 const WORDS: [&str; 32] = [
     "abort",
     "backpressure",
@@ -42,7 +42,7 @@ const WORDS: [&str; 32] = [
     "wake queue",
 ];
 
-/// Words of the field that an entry explains which has another name.
+/// Common terms that are explained in an entry of another name.
 const EXPLAINED: [(&str, &str); 8] = [
     ("aba problem", "generation"),
     ("graceful shutdown", "drain"),
@@ -54,10 +54,10 @@ const EXPLAINED: [(&str, &str); 8] = [
     ("waker", "notifier"),
 ];
 
-/// Names in the glossary that no source defines: the standard library's, and of a package.
+/// Names in the glossary that no source defines: those of the standard library, and of a package.
 const OTHERS: [&str; 4] = ["std", "mut", "WouldBlock", "rotor"];
 
-/// A word, what it means, and where it lives: a crate, and perhaps a module of it.
+/// A term, its meaning, and the crate that defines it, perhaps with a module.
 struct Entry {
     words: String,
     meaning: String,
@@ -89,21 +89,21 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split(|sign: char| !sign.is_alphanumeric() && sign != '_')
 }
 
-/// The names that a source defines: its items, methods, fields and variants. Neither what it only
-/// uses nor its local variables, parameters and texts.
+/// The names that a source defines: its items, methods, fields and variants. Names that it only
+/// uses, local variables, parameters and strings do not count.
 fn defined(source: &str) -> BTreeSet<String> {
     const DEFINING: [&str; 9] =
         ["struct", "enum", "trait", "union", "fn", "mod", "type", "const", "static"];
     let tokens = tokens(source);
     let mut found = BTreeSet::new();
-    // The marks that are open, and how many were where the type that is being read began.
+    // The open brackets, and how many were open where the current type began.
     let (mut open, mut outside) = (Vec::new(), None);
     for (at, token) in tokens.iter().enumerate() {
         let before = at.checked_sub(1).map(|before| tokens[before]);
         match *token {
             Token::Mark(mark @ ('{' | '(' | '[')) => open.push(mark),
             Token::Mark('<') if outside.is_some() => open.push('<'),
-            // Not that of an arrow.
+            // Not the `>` of an arrow.
             Token::Mark('>') if open.last() == Some(&'<') && before != Some(Token::Mark('-')) => {
                 open.pop();
             }
@@ -129,7 +129,7 @@ fn defined(source: &str) -> BTreeSet<String> {
     found
 }
 
-/// Whether a name between the braces of a type is that of a field or a variant.
+/// Whether a name inside the braces of a type is a field or a variant.
 fn is_member(before: Option<Token<'_>>, name: &str, behind: Option<&Token<'_>>) -> bool {
     let begins =
         matches!(before, Some(Token::Mark('{' | ',' | '}' | ']' | ')') | Token::Name("pub")));
@@ -142,12 +142,12 @@ fn names_of(crates: &[&str]) -> BTreeSet<String> {
     sources.flat_map(|path| defined(&read(path))).collect()
 }
 
-/// What stands between backticks.
+/// The code spans of a text.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// A word as names are made of it: `event_set`, `EventSet` and `EVENT_SET`.
+/// The forms of a term in code: `event_set`, `EventSet` and `EVENT_SET`.
 fn forms(word: &str) -> [String; 3] {
     let parts: Vec<String> = word.split([' ', '-']).map(str::to_lowercase).collect();
     let capital = |part: &String| part[..1].to_uppercase() + &part[1..];
@@ -176,7 +176,7 @@ fn each_word_is_defined_where_its_entry_says() {
                 || source.join(&module).join("mod.rs").exists();
             assert!(is_there, "{words}: there is no module {module} in {name}");
         }
-        // By its own name, or by one that stands behind it.
+        // Either by its own name, or by a name in its meaning.
         let known = known_of.entry(name.clone()).or_insert_with(|| names_of(&[&name]));
         let own = words.split(", ").flat_map(forms);
         let behind = quoted(&meaning).flat_map(names).map(str::to_string);

@@ -1,4 +1,4 @@
-//! `doc/limits.md` against the defaults of the code, both ways.
+//! Compares `doc/limits.md` with the defaults of the code, in both directions.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -106,7 +106,7 @@ const CHOICES: &[&str] = &[
     // AccessLogConfig
     "path",
     "format",
-    // Both: whom to ask
+    // ResolvConf and ResolverConfig: which servers to query
     "servers",
     // TlsServerConfig
     "identities",
@@ -126,10 +126,10 @@ const CHOICES: &[&str] = &[
     "verify_checksums",
 ];
 
-/// Limits by their names; a number, or nanoseconds.
+/// Limits by name; the value is a count, or nanoseconds.
 type Limit = BTreeMap<String, u128>;
 
-/// The rows of the table that follows a line which begins so.
+/// The rows of the first table after a line that begins with `heading`.
 fn documented(page: &str, heading: &str) -> Limit {
     let lines = page.lines().skip_while(|line| !line.starts_with(heading));
     let rows =
@@ -161,7 +161,7 @@ fn amount(default: &str, unit: &str) -> u128 {
     }
 }
 
-/// The limits among the fields of a configuration, as it prints itself.
+/// The limits among the fields of a configuration, read from its `Debug` output.
 fn coded(config: &impl Debug) -> Limit {
     let printed = format!("{config:#?}");
     let fields = printed.lines().filter_map(|line| line.strip_prefix("    ")?.split_once(": "));
@@ -171,7 +171,7 @@ fn coded(config: &impl Debug) -> Limit {
     fields.collect()
 }
 
-/// A number or a duration, as `Debug` prints it.
+/// A number or a duration, parsed from its `Debug` output.
 fn printed_amount(value: &str) -> u128 {
     if value == format!("{:?}", Duration::MAX) {
         return u128::from(u64::MAX);
@@ -306,7 +306,7 @@ fn the_constants_of_the_service_crates_match_the_page() {
     }
 }
 
-/// They are nobody's to set or to read: they stand in the source.
+/// These bounds are private constants, so they are read from the source.
 #[test]
 fn the_bounds_of_the_blocking_detector_match_the_page() {
     let directory = "rotor-core/src/blocking";
@@ -316,7 +316,7 @@ fn the_bounds_of_the_blocking_detector_match_the_page() {
         let text = read(&path);
         let constants =
             text.lines().filter_map(|line| line.strip_prefix("const ")?.split_once(": "));
-        // Those of the configuration are defaults, which it prints.
+        // Those of the configuration are defaults, which its `Debug` output shows.
         for (name, rest) in constants.filter(|(name, _)| name.ends_with("_MAX") && file != "config")
         {
             let (_, value) = rest.split_once(" = ").expect("it has a value");
@@ -327,7 +327,7 @@ fn the_bounds_of_the_blocking_detector_match_the_page() {
     assert_eq!(documented(&read("doc/limits.md"), "Constants of `rotor-core/src/blocking`"), coded);
 }
 
-/// The defaults, with a certificate, which there must be.
+/// The defaults, with a certificate, which is required.
 fn tls_server() -> TlsServerConfig {
     let key = KeyPair::generate().expect("there is randomness");
     let params = CertificateParams::new(["localhost".to_owned()]).expect("it is a name");

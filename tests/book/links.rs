@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::documents::{files, has_file_of_repository, prose_and_fences, read, root};
 
-/// What readers of the repository open, by its path from the root: all that is Markdown.
+/// All Markdown files of the repository, by their paths from the root.
 fn documents() -> Vec<PathBuf> {
     files("", ".md")
 }
@@ -19,7 +19,7 @@ pub(crate) fn targets(prose: &str) -> Vec<&str> {
     targets
 }
 
-/// The anchor that a heading has, as GitHub and mdBook make it.
+/// The anchor of a heading, as GitHub and mdBook generate it.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
     let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
@@ -34,7 +34,7 @@ fn has_anchor(path: &Path, wanted: &str) -> bool {
         .any(|line| line.starts_with('#') && anchor(line.trim_start_matches('#')) == wanted)
 }
 
-/// The path without `..` in it.
+/// The path with `..` resolved.
 fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
@@ -59,7 +59,7 @@ fn every_link_resolves() {
                 if has_file_of_repository(target) == Some(false) {
                     broken.push(format!("{}: {target}", document.display()));
                 }
-                continue; // others are not ours to keep
+                continue; // other addresses are not checked
             }
             let (path, fragment) = target.split_once('#').unwrap_or((target, ""));
             let path = match path {
@@ -81,7 +81,7 @@ fn every_link_resolves() {
     assert!(checked > 100, "only {checked} links were found");
 }
 
-/// A chapter of the book is read elsewhere too, where there is no repository around it.
+/// The book is also published elsewhere, without the repository.
 #[test]
 fn the_chapters_link_only_within_the_book() {
     for document in files("doc", ".md") {
@@ -95,7 +95,7 @@ fn the_chapters_link_only_within_the_book() {
     }
 }
 
-/// Files that are named as code, `rotor-core/tests/memory.rs`: the chapters lean on them.
+/// Files named in code spans, such as `rotor-core/tests/memory.rs`: the chapters rely on them.
 #[test]
 fn every_file_named_in_the_guide_exists() {
     let mut checked = 0;

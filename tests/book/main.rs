@@ -1,5 +1,5 @@
-//! The documents: that their limits and statuses are those of the code, their links lead somewhere,
-//! and nothing is left out.
+//! Checks the documents: limits and statuses match the code, links lead to existing targets, and
+//! nothing is left out.
 //!
 //! Their programs are compiled and run by `cargo test --workspace --doc`; see `src/guide.rs`.
 

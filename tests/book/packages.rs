@@ -1,14 +1,15 @@
-//! The packages that are published: that each brings what crates.io and docs.rs show of it.
+//! Checks that each published package has the metadata that crates.io and docs.rs show.
 
 use crate::documents::{read, root};
 use crate::front_pages::CRATES;
 
-/// Beyond these crates.io refuses a package, when it is published and not before.
+/// crates.io refuses a package beyond these limits, but only when it is published.
 const KEYWORDS_MAX: usize = 5;
 const KEYWORD_BYTES_MAX: usize = 20;
 const CATEGORIES_MAX: usize = 5;
 
-/// Of the list at <https://crates.io/category_slugs>, which refuses others: those that we use.
+/// The categories that we use. crates.io refuses any that <https://crates.io/category_slugs> does
+/// not list.
 const CATEGORIES: [&str; 12] = [
     "asynchronous",
     "cryptography",
@@ -24,7 +25,7 @@ const CATEGORIES: [&str; 12] = [
     "web-programming::websocket",
 ];
 
-/// All members of the workspace: their directories, and what each says of itself.
+/// All members of the workspace: their directories and manifests.
 fn members() -> Vec<(String, String)> {
     let workspace = read("Cargo.toml");
     let (_, members) = workspace.split_once("members = [").expect("the workspace has members");
@@ -32,7 +33,7 @@ fn members() -> Vec<(String, String)> {
     let directories = members.split('"').skip(1).step_by(2);
     let manifest = |member| {
         let manifest = read(format!("{member}/Cargo.toml"));
-        // The workspace's own list is nobody's.
+        // The `[workspace.dependencies]` table belongs to no package.
         match manifest.split_once("[workspace.dependencies]") {
             None => manifest,
             Some((before, list)) => {
@@ -51,17 +52,17 @@ fn published() -> Vec<String> {
     published.map(|(directory, _)| directory).collect()
 }
 
-/// What stands behind a key at the beginning of a line, up to the end of that.
+/// The value of a key at the beginning of a line, up to the end of the line.
 fn value<'a>(manifest: &'a str, key: &str) -> Option<&'a str> {
     manifest.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "))
 }
 
-/// The strings of a list in one line.
+/// The strings of a list on one line.
 fn list<'a>(manifest: &'a str, key: &str) -> Vec<&'a str> {
     value(manifest, key).map_or(Vec::new(), |list| list.split('"').skip(1).step_by(2).collect())
 }
 
-/// Whether crates.io takes it.
+/// Whether crates.io accepts it as a keyword.
 fn is_keyword(word: &str) -> bool {
     word.len() <= KEYWORD_BYTES_MAX
         && word.starts_with(|first: char| first.is_ascii_alphanumeric())
@@ -76,7 +77,7 @@ fn every_package_has_what_the_registry_shows() {
         let manifest = read(format!("{directory}/Cargo.toml"));
         for inherited in ["version", "edition", "rust-version", "license", "repository"] {
             let line = format!("\n{inherited}.workspace = true\n");
-            // One that stands on a package which asks for a newer Rust says so.
+            // A package whose dependencies need a newer Rust has its own `rust-version`.
             let is_newer = inherited == "rust-version" && value(&manifest, inherited).is_some();
             assert!(
                 is_newer || manifest.contains(&line),
@@ -94,7 +95,7 @@ fn every_package_has_what_the_registry_shows() {
             categories.iter().all(|slug| CATEGORIES.contains(slug)),
             "{directory}: {categories:?}"
         );
-        // Else docs.rs leaves out what a feature adds.
+        // Without this, docs.rs leaves out the items of features.
         let pages = "\n[package.metadata.docs.rs]\nall-features = true\n";
         assert!(manifest.contains(pages), "{directory}: docs.rs is not told to turn features on");
     }
@@ -116,7 +117,7 @@ fn every_package_is_listed_where_packages_are() {
         };
         assert!(readme.contains(&row), "the README's table of parts lacks {name}");
         let path = format!("path = \"{directory}\"");
-        // With a version, without which none that depends on it can be published.
+        // It needs a version: without one, no package that depends on it can be published.
         let is_named = workspace.lines().any(|line| {
             line.starts_with(&format!("{name} = {{ version = \"")) && line.contains(&path)
         });
@@ -153,8 +154,8 @@ fn keywords_are_checked_by_the_rules_of_the_registry() {
     }
 }
 
-/// A package that is built with the oldest Rust must not need one that is not. What they are named
-/// by is enough: none is renamed that asks for a newer one.
+/// A package that builds with the oldest Rust must not depend on one that does not. Comparing names
+/// is enough: no dependency with a newer Rust is renamed.
 #[test]
 fn a_package_requires_the_rust_version_of_its_dependencies() {
     let members = members();

@@ -1,8 +1,8 @@
-//! SECURITY.md: every line of the threat model names tests that are there.
+//! SECURITY.md: every line of the threat model names tests that exist.
 
 use crate::documents::{read, root};
 
-/// The tests of a line's last cell: each name with the file that was named last before it.
+/// The tests in a line's last cell: each name with the file that was last named before it.
 fn named(cell: &str) -> Vec<(&str, &str)> {
     let mut file = "";
     let mut tests = Vec::new();
@@ -25,7 +25,7 @@ fn every_line_of_the_threat_model_names_existing_tests() {
         assert!(!tests.is_empty(), "no test holds this line: {line}");
         for (file, test) in tests {
             let source = read(root().join(file));
-            // One of every loop is generic over it.
+            // A test that runs on every loop is generic over it.
             let is_there =
                 ["(", "<L: "].iter().any(|next| source.contains(&format!("fn {test}{next}")));
             assert!(is_there, "{file} has no test {test}");

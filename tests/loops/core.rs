@@ -1,4 +1,4 @@
-//! The core's sockets on the other loops.
+//! The tests of the core's sockets on the loops other than mio.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "it is asked whether the system has IPv6")]
 

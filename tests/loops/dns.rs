@@ -1,4 +1,4 @@
-//! The resolver on the other loops.
+//! The resolver's tests on the loops other than mio.
 #![forbid(unsafe_code)]
 
 #[path = "../../rotor-dns/tests/hostile/every_loop.rs"]

@@ -1,5 +1,5 @@
-//! `Echo`: a protocol that sends back what it gets. For the crates of loops, whose suites have this
-//! by its path.
+//! `Echo`: a protocol that sends back what it receives. The test suites of the loop crates include
+//! this file by its path.
 
 use std::io::Write;
 

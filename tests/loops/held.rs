@@ -1,15 +1,15 @@
-//! Loops whose sockets the test holds: machines only lend their tokens. For the crates of loops,
-//! whose suites have this by its path.
+//! Loops whose sockets are owned by the test; machines only lend their tokens. The test suites of
+//! the loop crates include this file by its path.
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind, Read, Write};
 
 use rotor_core::{Backend, EventSet, LoopInstance, Machine, Response, Scope};
 
-/// The events that machines were told of.
+/// The events that the machines were notified of.
 pub(crate) type Told = Vec<EventSet>;
 
-/// What notes that it was told something.
+/// A machine that records each event it gets.
 pub(crate) struct Note;
 
 impl Machine for Note {
@@ -22,7 +22,7 @@ impl Machine for Note {
     }
 }
 
-/// Runs something with the scope of a machine of its own.
+/// Runs `ask` with the scope of a machine that it adds for this.
 pub(crate) fn within<T, B: Backend>(
     instance: &mut LoopInstance<Note, B>,
     ask: impl FnOnce(&mut Scope<'_, Told>) -> T,
@@ -36,8 +36,8 @@ pub(crate) fn within<T, B: Backend>(
     answer.expect("the closure ran")
 }
 
-/// Reads what is there. Returns whether that was all: so many bytes, or whatever there is up to the
-/// end.
+/// Reads until `got` holds `count` bytes, until EOF, or until the read would block. Without a count
+/// there is no limit. Returns whether `count` bytes or EOF have been reached.
 pub(crate) fn read_on(socket: &mut impl Read, count: Option<usize>, got: &mut Vec<u8>) -> bool {
     let mut chunk = [0; 5_000];
     while count.is_none_or(|count| got.len() < count)
@@ -51,7 +51,7 @@ pub(crate) fn read_on(socket: &mut impl Read, count: Option<usize>, got: &mut Ve
     count.is_some_and(|count| got.len() >= count)
 }
 
-/// Nothing where it would block.
+/// Returns `None` for `WouldBlock`. Panics on any other error.
 pub(crate) fn not_yet<T>(result: io::Result<T>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
@@ -60,7 +60,7 @@ pub(crate) fn not_yet<T>(result: io::Result<T>) -> Option<T> {
     }
 }
 
-/// Writes as much as is taken.
+/// Writes until the socket takes no more. Returns how many bytes it took.
 pub(crate) fn fill(socket: &mut impl Write, bytes: &[u8]) -> usize {
     let mut taken = 0;
     while taken < bytes.len()
@@ -71,7 +71,7 @@ pub(crate) fn fill(socket: &mut impl Write, bytes: &[u8]) -> usize {
     taken
 }
 
-/// Bytes that show where they belong.
+/// Bytes whose values depend on their positions, so that a misplaced byte is noticed.
 pub(crate) fn text(len: usize) -> Vec<u8> {
     (0..len).map(|byte| (byte % 251) as u8).collect()
 }

@@ -1,4 +1,4 @@
-//! HTTP's servers and clients on the other loops.
+//! The tests of HTTP servers and clients on the loops other than mio.
 #![forbid(unsafe_code)]
 
 #[path = "../../rotor-http/tests/client/every_loop.rs"]

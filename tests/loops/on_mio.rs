@@ -1,15 +1,16 @@
-//! The loop of a crate's own suite: mio. `tests/loops` runs the same tests on the others.
+//! The loop on which the suite of each crate runs: mio. `tests/loops` runs the same tests on the
+//! others.
 
 #[path = "rig/mod.rs"]
 mod rig;
 
 pub(crate) use rig::*;
 
-/// Has a test that is generic over its loop run on every loop, as a test of the loop's name below
-/// its own; here on mio.
+/// Runs a test that is generic over its loop on every loop. Each loop becomes a test named after
+/// the loop, in a module named after the test. Here it runs on mio.
 ///
-/// `on_every_loop!(name)`, or with what a loop cannot, and why:
-/// `on_every_loop!(name, not smoltcp: "it has no ...")`. There the test has to fail.
+/// `on_every_loop!(name)`, or with a loop that cannot pass it and the reason: `on_every_loop!(name,
+/// not smoltcp: "it has no ...")`. The test must fail there.
 #[allow(unused_macros, reason = "each suite uses a part of it")]
 macro_rules! on_every_loop {
     ($test:ident $(, not $loop:ident: $why:literal)*) => {
@@ -27,8 +28,8 @@ macro_rules! on_every_loop {
 #[allow(unused_imports, reason = "each suite uses a part of it")]
 pub(crate) use on_every_loop;
 
-/// The same for what only loops on the kernel's sockets have, with the reason. That a test is generic
-/// over `OnKernel` shows that the others lack it: they do not implement that.
+/// The same for tests that need the kernel's sockets, with the reason. Such a test is generic over
+/// `OnKernel`, which the other loops do not implement.
 #[allow(unused_macros, reason = "each suite uses a part of it")]
 macro_rules! on_kernel_loops {
     ($test:ident, $why:literal) => {

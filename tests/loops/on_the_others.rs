@@ -1,4 +1,4 @@
-//! The loops that are not mio's: io_uring, smoltcp, and the simulator.
+//! The loops other than mio: io_uring, smoltcp and the simulator.
 
 #[path = "rig/mod.rs"]
 mod rig;
@@ -13,7 +13,7 @@ pub(crate) use smoltcp::OnSmoltcp;
 #[cfg(target_os = "linux")]
 pub(crate) use uring::OnUring;
 
-/// As the macro of this name in `on_mio`, on the other loops.
+/// Like the macro of this name in `on_mio`, but on the other loops.
 #[allow(unused_macros, reason = "each suite uses a part of it")]
 macro_rules! on_every_loop {
     ($test:ident $(, not $loop:ident: $why:literal)*) => {
@@ -44,7 +44,7 @@ macro_rules! on_every_loop {
 #[allow(unused_imports, reason = "each suite uses a part of it")]
 pub(crate) use on_every_loop;
 
-/// As the macro of this name in `on_mio`, on io_uring.
+/// Like the macro of this name in `on_mio`, but on io_uring.
 #[allow(unused_macros, reason = "each suite uses a part of it")]
 macro_rules! on_kernel_loops {
     ($test:ident, $why:literal) => {

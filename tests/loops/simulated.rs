@@ -1,4 +1,4 @@
-//! The simulator: a host that reaches itself, without faults, in virtual time.
+//! The simulator: one host that connects to itself, without faults, in virtual time.
 
 use std::any::Any;
 use std::io;
@@ -83,7 +83,7 @@ impl OnLoop for Simulated {
     }
 
     fn silent() -> (Box<dyn Any>, SocketAddr) {
-        // There is no such host.
+        // No host has this address.
         (Box::new(()), SocketAddr::from(([10, 9, 9, 9], 9)))
     }
 }

@@ -1,4 +1,4 @@
-//! smoltcp: a stack that reaches itself by a cable with one end, in virtual time.
+//! smoltcp: a stack that connects to itself over a loopback device, in virtual time.
 
 use std::any::Any;
 use std::io;
@@ -54,7 +54,7 @@ impl OnLoop for OnSmoltcp {
         let exit = running.instance.turn(None).expect("the loop goes on");
         let end = running.clock.now() + Duration::from_micros(100);
         if !running.clock.step_until(end) {
-            // Nothing happens any more, and time passes all the same.
+            // Nothing is pending, but time must pass anyway.
             running.clock.advance(end - running.clock.now());
         }
         exit
@@ -89,7 +89,7 @@ impl OnLoop for OnSmoltcp {
     }
 
     fn silent() -> (Box<dyn Any>, SocketAddr) {
-        // What is sent there comes back, and is for nobody.
+        // Packets to this address come back, and no socket receives them.
         (Box::new(()), SocketAddr::from(([127, 9, 9, 9], 9)))
     }
 }

@@ -1,4 +1,4 @@
-//! Streams and listeners on the other loops.
+//! The tests of streams and listeners on the loops other than mio.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "the other end is no machine")]
 

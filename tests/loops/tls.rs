@@ -1,4 +1,4 @@
-//! TLS on the other loops.
+//! The tests of TLS on the loops other than mio.
 #![forbid(unsafe_code)]
 
 #[path = "../../rotor-tls/tests/sockets/every_loop.rs"]

@@ -1,4 +1,4 @@
-//! The same machines and the same scripts on every loop: the transcripts are equal.
+//! Runs the same machines with the same scripts on every loop. The transcripts must be equal.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn scripts() -> Vec<Script> {
     ]
 }
 
-/// Has each script played by a client of an echo server, all in one loop.
+/// Plays each script with a client of an echo server, all in one loop.
 fn play<L: OnLoop, N: Net>(
     address: &<N::Listener as Listener>::Address,
     target: impl Fn(&N::Listener) -> <N::Stream as StreamSocket>::Target,
@@ -89,7 +89,7 @@ fn transcripts_over_addresses_are_equal() {
     let outcomes: Vec<bool> =
         on_mio.iter().map(|transcript| transcript.outcome == Some(Ok(()))).collect();
     assert_eq!(outcomes, [true, true, true, true, false, false, false, true, false, false, false]);
-    // Only a refusal would have been worth another attempt.
+    // Only a refused connection would have been worth another attempt.
     assert_eq!((on_mio[9].attempts, on_mio[10].attempts), (2, 1));
 }
 
@@ -99,7 +99,7 @@ fn play_at_path<L: OnKernel>() -> Vec<Transcript> {
     play::<L, L::Unix>(&path, |_| path.clone())
 }
 
-/// smoltcp has no paths.
+/// smoltcp is left out: it has no Unix sockets.
 #[test]
 fn transcripts_over_paths_are_equal() {
     let on_mio = play_at_path::<Mio>();

@@ -1,4 +1,4 @@
-//! io_uring: the kernel's sockets, as those of mio, but for the `Net` of machines.
+//! io_uring. The sockets are the kernel's, as with mio; only the `Net` of the machines differs.
 
 use std::io;
 

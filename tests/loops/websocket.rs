@@ -1,4 +1,4 @@
-//! WebSockets on the other loops.
+//! The tests of WebSockets on the loops other than mio.
 #![forbid(unsafe_code)]
 
 #[path = "../../rotor-websocket/tests/connection/every_loop.rs"]

@@ -1,30 +1,30 @@
-//! Which file needs which: every path of the code followed to the file that defines its name,
-//! through whatever re-exports it.
+//! The dependencies between files: follows every path in the code to the file that defines its
+//! name, through all re-exports.
 
 use std::collections::BTreeMap;
 
 use crate::modules::Crate;
 
-/// From a file to those that it names something of, with one of the paths by which it does.
+/// From each file to the files whose items it names, with one of the paths by which it does.
 pub(crate) type Arrows = BTreeMap<String, BTreeMap<String, String>>;
 
-/// What a path leads to.
+/// What a path refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     Module(usize),
-    /// An item that this module defines.
+    /// An item defined by this module.
     Item(usize),
-    /// Something of another crate.
+    /// An item of another crate.
     Outside,
 }
 
-/// The names that are being looked up, each in its module: one that leads back to itself leads
-/// nowhere, or to the module of that name.
+/// The names being looked up, each with its module. A name whose lookup leads back to itself
+/// resolves to nothing, or to the module of that name.
 type Open<'a> = Vec<(usize, &'a str)>;
 
 impl Crate {
-    /// All arrows between its files. To declare a module is none, to import a module none either:
-    /// what is used of it is. A re-export is one only where the file itself uses the name.
+    /// All arrows between the crate's files. Declaring or importing a module makes no arrow, but
+    /// using an item of it does. A re-export makes one only if the file itself uses the name.
     pub(crate) fn arrows(&self) -> Arrows {
         let mut arrows = Arrows::new();
         for (from, module) in self.modules.iter().enumerate() {
@@ -54,7 +54,7 @@ impl Crate {
         arrows
     }
 
-    /// Follows a path that stands in a module.
+    /// Follows a path that is written in a module.
     fn resolve<'a>(&'a self, from: usize, path: &'a [String], open: &mut Open<'a>) -> Found {
         let Some((first, mut rest)) = path.split_first() else { return Found::Module(from) };
         let mut module = match first.as_str() {
@@ -76,15 +76,15 @@ impl Crate {
             match self.look_up(module, name, rest.is_empty(), open) {
                 Some(Found::Module(child)) => module = child,
                 Some(found) => return found,
-                // A macro has defined it.
+                // A macro defined it.
                 None => return Found::Item(module),
             }
         }
         Found::Module(module)
     }
 
-    /// What a name means in a module. A module and an item may have the same name: at the end of a
-    /// path it is the item.
+    /// What a name means in a module. A module and an item may share a name: at the end of a path
+    /// it is the item.
     fn look_up<'a>(
         &'a self,
         module: usize,
@@ -114,7 +114,7 @@ impl Crate {
         found.or(child)
     }
 
-    /// What a name means that a module imports, by itself or with all of another one.
+    /// What a name means that a module imports, either by name or by a glob of another module.
     fn imported<'a>(
         &'a self,
         module: usize,

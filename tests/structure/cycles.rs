@@ -5,16 +5,17 @@ use std::fmt;
 
 use crate::arrows::Arrows;
 
-/// Files that all lead to each other.
+/// Files that can all reach each other.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Cycle {
-    /// All of them.
+    /// All files of the cycle.
     pub(crate) files: BTreeSet<String>,
-    /// One shortest way round: a file, and the path by which it names something of the next one.
+    /// One shortest path around it: each file, and the path by which it names an item of the next
+    /// file.
     steps: Vec<(String, String)>,
 }
 
-/// Every cycle, each file in one at most.
+/// Finds all cycles. Each file is in one at most.
 pub(crate) fn cycles(arrows: &Arrows) -> Vec<Cycle> {
     let reached: BTreeMap<&String, BTreeSet<&String>> = arrows
         .keys()
@@ -39,8 +40,8 @@ pub(crate) fn cycles(arrows: &Arrows) -> Vec<Cycle> {
     cycles
 }
 
-/// The files that are reached from one, itself only if it is in a cycle, each with the one before
-/// it on a shortest way.
+/// The files reachable from `from`, each with its predecessor on a shortest path. `from` itself is
+/// included only if it is in a cycle.
 fn shortest_paths<'a>(arrows: &'a Arrows, from: &'a String) -> BTreeMap<&'a String, &'a String> {
     let mut before = BTreeMap::new();
     let mut open = VecDeque::from([from]);
@@ -55,7 +56,7 @@ fn shortest_paths<'a>(arrows: &'a Arrows, from: &'a String) -> BTreeMap<&'a Stri
     before
 }
 
-/// A shortest way from a file in a cycle back to it.
+/// A shortest path from a file in a cycle back to itself.
 fn shortest_cycle(arrows: &Arrows, start: &String) -> Vec<(String, String)> {
     let before = shortest_paths(arrows, start);
     let mut steps = Vec::new();

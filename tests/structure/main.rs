@@ -1,13 +1,13 @@
-//! The structure of the sources: no cycle between the files of a crate, third-party packages named
-//! only where the layers say, and tests with names that say what they show.
+//! The structure of the sources: there are no cycles between the files of a crate, third-party
+//! packages are named only in their layer, and the names of tests say what they show.
 //!
-//! The reader is a small one of its own: it knows comments, texts, `mod`, `use` and paths, and
-//! nothing of types. An arrow goes from a file that names something to the file that defines it,
-//! through whatever re-exports it. What is compiled for tests only is left out.
+//! The sources are read by a small parser. It knows comments, strings, `mod`, `use` and paths, but
+//! no types. An arrow goes from a file that names an item to the file that defines it, through all
+//! re-exports. Code that is compiled only for tests is left out.
 //!
-//! A call of a method names no file, so it makes no arrow: the files over which the `impl` of one
-//! type is spread, those of its folder, count as one unit, and a cycle of calls among them is not
-//! seen.
+//! A method call names no file, so it makes no arrow. The files among which the `impl` blocks of
+//! one type are spread (those of its folder) count as one unit; a cycle of calls among them is not
+//! found.
 
 mod arrows;
 mod cycles;
@@ -25,36 +25,37 @@ use self::modules::Crate;
 use self::test_names::{objection, test_names};
 use self::tokens::{Token, tokens};
 
-/// The files in which a package of others may be named, and in each of which it is: below `src` of
-/// a crate, a whole folder where a slash ends it.
+/// The files that may name a third-party package, and that must do so. Paths are relative to the
+/// crate's `src`; a trailing slash means a whole folder.
 const PLACES: [(&str, &str, &[&str]); 7] = [
-    // Its types stay in its backend, below the sockets, and in the one module that shows them to
-    // users.
+    // mio's types stay in its backend, below the sockets, and in the one module that exposes them
+    // to users.
     ("mio", "rotor-core", &["mio_backend.rs", "foreign.rs", "net/kernel/", "net/registered.rs"]),
-    // The last compares our lexer with it, in its tests.
+    // The tests of the request lexer compare it with httparse.
     (
         "httparse",
         "rotor-http",
         &["h1/field_lines.rs", "h1/response_lexer.rs", "h1/request_lexer.rs"],
     ),
-    // Its users write to its registry: it is shown, and nothing of it below.
+    // Users write to its registry, so it is public at the top; nothing below names it.
     ("prometheus_client", "rotor-metrics", &["collector.rs", "families.rs", "server.rs", "lib.rs"]),
     ("tracing", "rotor-tracing", &["lib.rs", "machine.rs", "spans.rs", "trace.rs"]),
     ("io_uring", "rotor-uring", &["ring/"]),
-    // Its types stay in the stack; a device of the kernel is opened by it.
+    // smoltcp's types stay in the stack. A kernel device is opened with it.
     ("smoltcp", "rotor-smoltcp", &["stack/", "device/kernel.rs"]),
-    // A bench compares our buffers with its; nothing uses it.
+    // A benchmark compares our buffers with netbuf's; no source uses it.
     ("netbuf", "rotor-stream", &[]),
 ];
 
-/// Folders with tests that are not in a crate of [`crates`].
+/// Folders with tests that belong to no crate of [`crates`].
 const OTHER_TESTS: [&str; 4] = ["tests", "examples", "benches", "loom"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The crates of the workspace, as its manifest lists them: a new one is looked at from the first.
+/// The crates of the workspace, read from its manifest, so that a new crate is checked from the
+/// start.
 fn crates() -> Vec<String> {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the workspace has one");
     let (_, members) = manifest.split_once("members = [").expect("the workspace has members");
@@ -65,7 +66,7 @@ fn crates() -> Vec<String> {
     names
 }
 
-/// Where the sources of a crate are.
+/// The source folder of a crate.
 fn folder(name: &str) -> PathBuf {
     root().join(name).join("src")
 }
@@ -75,7 +76,7 @@ fn read_crate(name: &str) -> Crate {
     Crate::read(&|path| fs::read_to_string(folder.join(path)).ok())
 }
 
-/// The cycles, and how many arrows and files there are.
+/// Returns the cycles, the number of arrows and the number of files.
 fn cycles_of(name: &str) -> (Vec<Cycle>, usize, usize) {
     let read = read_crate(name);
     let (files, arrows) = (read.modules.len(), read.arrows());
@@ -93,8 +94,8 @@ fn no_crate_has_a_dependency_cycle_between_its_files() {
     assert!(found.is_empty(), "files that need each other:\n{}", found.join("\n"));
 }
 
-/// A file that no `mod` leads to is not compiled, and one that the reader does not find is not
-/// judged.
+/// A file that no `mod` declares is not compiled, and a file that the parser does not find is not
+/// checked.
 #[test]
 fn every_file_is_a_parsed_module_or_a_test_file() {
     for name in &crates() {
@@ -125,7 +126,7 @@ fn third_party_packages_are_used_only_in_their_layers() {
     }
 }
 
-/// The one folder that has unsafe code, and the table in which its crate says why each file may.
+/// Only one folder has unsafe code; its crate has a table that justifies each file.
 #[test]
 fn unsafe_code_is_only_where_the_table_of_its_crate_lists_it() {
     let mut counted = BTreeSet::new();
@@ -136,7 +137,7 @@ fn unsafe_code_is_only_where_the_table_of_its_crate_lists_it() {
                 all[at] == Token::Name("unsafe")
                     && matches!(all.get(at + 1), Some(Token::Mark('{') | Token::Name(_)))
             };
-            // Without its tests, which stand last.
+            // Without its tests, which come last.
             let end =
                 all.windows(2).position(|two| two == [Token::Name("mod"), Token::Name("tests")]);
             let count = (0..end.unwrap_or(all.len())).filter(|at| is_unsafe(*at)).count();
@@ -174,7 +175,7 @@ fn every_test_is_named_by_a_sentence_with_a_subject() {
     assert!(count > 3_000, "only {count} tests were found");
 }
 
-/// Whether a package is imported, or a path begun with it.
+/// Whether a package is imported, or a path begins with it.
 fn names_package(tokens: &[Token<'_>], package: &str) -> bool {
     let mut is_import = false;
     tokens.iter().enumerate().any(|(at, token)| {

@@ -1,47 +1,47 @@
-//! The modules of a crate, read from its sources: what each defines, imports and names.
+//! The modules of a crate, parsed from its sources: what each module defines, imports and names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tokens::{Token, tokens};
 
-/// Reads a file of the crate; `None` where there is none.
+/// Reads a file of the crate. Returns `None` if there is no such file.
 pub(crate) type ReadFile<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// A crate without what is compiled for its tests only. The first module is its root.
+/// A crate, without the code that is compiled only for tests. The first module is the root.
 #[derive(Debug, Default)]
 pub(crate) struct Crate {
     pub(crate) modules: Vec<Module>,
-    /// Macros that are exported: they are named from the root, wherever they are defined.
+    /// Exported macros. They are named from the root, wherever they are defined.
     pub(crate) exported_macros: BTreeMap<String, usize>,
-    /// The files of the modules that are for tests only, by their paths.
+    /// The paths of the files of modules that are compiled only for tests.
     pub(crate) test_files: BTreeSet<String>,
-    /// Modules that are declared and have no file.
+    /// Modules that are declared but have no file.
     pub(crate) without_file: Vec<String>,
 }
 
-/// A module; several may be in one file.
+/// A module. A file may hold several.
 #[derive(Debug, Default)]
 pub(crate) struct Module {
-    /// Its path, from where the sources are.
+    /// Its path, relative to `src`.
     pub(crate) file: String,
     pub(crate) parent: usize,
     pub(crate) children: BTreeMap<String, usize>,
-    /// What is defined in it, as far as no macro does that.
+    /// The items defined in it, except those defined by macros.
     pub(crate) items: BTreeSet<String>,
     pub(crate) imports: Vec<Import>,
-    /// Paths of several names that its code goes.
+    /// Paths of several names in its code.
     pub(crate) paths: BTreeSet<Vec<String>>,
-    /// Names that its code begins a path with, or that stand alone.
+    /// Names that begin a path in its code, or stand alone.
     pub(crate) mentions: BTreeSet<String>,
 }
 
-/// One name that a `use` brings in.
+/// One name that a `use` imports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Import {
     pub(crate) path: Vec<String>,
-    /// The name that it has here; `None` for all names (`*`).
+    /// The name it gets in this module; `None` for a glob (`*`).
     pub(crate) name: Option<String>,
-    /// Whether others may have it from here (`pub`, of whatever reach).
+    /// Whether it is re-exported (`pub`, with any visibility).
     pub(crate) is_re_export: bool,
 }
 
@@ -58,7 +58,7 @@ impl Crate {
     }
 }
 
-/// Where in the tokens of a file the reading is.
+/// The position of the parser in the tokens of a file.
 struct Reader<'r, 't> {
     crate_: &'r mut Crate,
     read_file: ReadFile<'r>,
@@ -66,7 +66,7 @@ struct Reader<'r, 't> {
     at: usize,
 }
 
-/// What the attributes of the next item say.
+/// The attributes of the next item, as far as they matter here.
 #[derive(Debug, Default)]
 struct Attributes {
     is_for_tests: bool,
@@ -90,8 +90,8 @@ impl<'t> Reader<'_, 't> {
         self.peek(ahead) == Some(Token::Mark(mark))
     }
 
-    /// Reads until the brace that closes the module, or the end of its file. `folder` is where the
-    /// files of its children are; empty, or with its slash.
+    /// Reads up to the brace that closes the module, or the end of its file. `folder` is the folder
+    /// of its children's files: empty, or with a trailing slash.
     fn module(&mut self, module: usize, folder: String) {
         let mut depth = 0usize;
         let mut attributes = Attributes::default();
@@ -116,7 +116,7 @@ impl<'t> Reader<'_, 't> {
                 }
                 Token::Name("pub" | "use") => {
                     if !self.visible(module) {
-                        // The attributes are of the item behind the `pub`.
+                        // The attributes belong to the item after the `pub`.
                         continue;
                     }
                 }
@@ -127,7 +127,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// Reads one attribute, and goes on behind it.
+    /// Reads one attribute, and continues after it.
     fn attribute(&mut self, attributes: &mut Attributes) {
         let begin = self.at + 1 + usize::from(self.is_mark(1, '!'));
         self.at = begin;
@@ -162,7 +162,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// Goes behind the group that opens here.
+    /// Skips the group that opens here.
     fn skip_group(&mut self) {
         let mut depth = 0;
         while let Some(token) = self.peek(0) {
@@ -178,7 +178,8 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// Goes behind what is for tests only. The files of a module are noted, and nothing in them.
+    /// Skips code that is only for tests. The files of a test module are recorded, but not their
+    /// contents.
     fn skip_tests(&mut self, module: usize, folder: &str, attributes: &Attributes) {
         self.skip_visibility();
         if self.name(0) != Some("mod") || !self.is_mark(2, ';') {
@@ -200,10 +201,10 @@ impl<'t> Reader<'_, 't> {
         self.crate_.without_file.extend(apart.without_file);
     }
 
-    /// Goes behind an item, a field or a statement.
+    /// Skips an item, a field or a statement.
     fn skip_item(&mut self) {
         let first = self.name(0);
-        // A block does not end these; a comma does not end what may have type parameters.
+        // A block does not end these. A comma does not end an item that may have type parameters.
         let ends_with_semicolon = matches!(first, Some("use" | "static" | "type" | "let"))
             || (first == Some("const") && self.name(1) != Some("fn"));
         let has_parameters = matches!(
@@ -238,8 +239,8 @@ impl<'t> Reader<'_, 't> {
             return;
         }
         let usual = || [format!("{folder}{name}.rs"), format!("{folder}{name}/mod.rs")].to_vec();
-        // A path counts from the file that says it, which for one that is not a folder's is not
-        // where the files of its children are.
+        // A `path` attribute is relative to the folder of the file that has it. Unless that file is
+        // a `mod.rs` or `lib.rs`, its children's files are elsewhere.
         let own_folder = folder_of(&self.crate_.modules[module].file);
         let paths =
             attributes.path.as_ref().map_or_else(usual, |path| vec![format!("{own_folder}{path}")]);
@@ -267,8 +268,8 @@ impl<'t> Reader<'_, 't> {
         child
     }
 
-    /// `pub`, of whatever reach, and a `use` behind it; or a `use` alone. Returns whether there was
-    /// a `use`.
+    /// Reads `pub` with any visibility and a `use` after it, or a `use` alone. Returns whether
+    /// there was a `use`.
     fn visible(&mut self, module: usize) -> bool {
         let is_re_export = self.skip_visibility();
         if self.name(0) != Some("use") {
@@ -281,7 +282,7 @@ impl<'t> Reader<'_, 't> {
         true
     }
 
-    /// Goes behind a `pub`, of whatever reach. Returns whether there was one.
+    /// Skips a `pub` with any visibility. Returns whether there was one.
     fn skip_visibility(&mut self) -> bool {
         let is_there = self.name(0) == Some("pub");
         if is_there {
@@ -293,7 +294,7 @@ impl<'t> Reader<'_, 't> {
         is_there
     }
 
-    /// One branch of a `use`, up to the mark that ends it.
+    /// Reads one branch of a `use`, up to the mark that ends it.
     fn use_tree(&mut self, prefix: &[String], is_re_export: bool, imports: &mut Vec<Import>) {
         let mut path = prefix.to_vec();
         loop {
@@ -317,7 +318,7 @@ impl<'t> Reader<'_, 't> {
                     while self.peek(0).is_some_and(|token| token != Token::Mark('}')) {
                         let before = self.at;
                         self.use_tree(&path, is_re_export, imports);
-                        // What a macro repeats is no branch, and is passed over.
+                        // A macro repetition is no branch, and is skipped.
                         let is_stuck = self.at == before;
                         self.at += usize::from(self.is_mark(0, ',') || is_stuck);
                     }
@@ -338,7 +339,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// A word of the code: it defines something, or begins a path.
+    /// Reads a word of the code: it defines an item, or begins a path.
     fn word(&mut self, module: usize, word: &str, is_at_module: bool, attributes: &Attributes) {
         const DEFINING: [&str; 8] =
             ["struct", "enum", "trait", "union", "type", "fn", "const", "static"];
@@ -384,7 +385,7 @@ impl<'t> Reader<'_, 't> {
     }
 }
 
-/// The folder of a file: empty, or with its slash.
+/// The folder of a file: empty, or with a trailing slash.
 fn folder_of(file: &str) -> String {
     file.rfind('/').map_or(String::new(), |slash| file[..=slash].into())
 }

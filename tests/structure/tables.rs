@@ -1,25 +1,25 @@
-//! That cycles are seen where they are, and not where they are not: crates of a few lines.
+//! Tables of small crates that check the search for cycles: it must find each cycle, and no others.
 
 use std::collections::BTreeMap;
 
 use crate::cycles::{Cycle, cycles};
 use crate::modules::Crate;
 
-/// Files by their paths from where the sources are, and what is in them.
+/// The files of a crate: their paths relative to `src`, and their contents.
 type Files = &'static [(&'static str, &'static str)];
 
-/// A crate of these files.
+/// A crate with these files.
 fn crate_of(files: &[(&str, &str)]) -> Crate {
     let files: BTreeMap<&str, &str> = files.iter().copied().collect();
     Crate::read(&|path| files.get(path).map(|text| text.to_string()))
 }
 
-/// The cycles of a crate of these files.
+/// The cycles of a crate with these files.
 fn cycles_in(files: &[(&str, &str)]) -> Vec<Cycle> {
     cycles(&crate_of(files).arrows())
 }
 
-/// A way to say a cycle of two files, and these.
+/// A way to write a cycle of two files, and the two files.
 const NOTATIONS: &[(&str, Files)] = &[
     (
         "imports",
@@ -101,7 +101,7 @@ fn a_cycle_is_detected_in_every_notation() {
     }
 }
 
-/// A crate with a cycle, and the files in it.
+/// A crate with a cycle, and the files in the cycle.
 const INDIRECT_CYCLES: &[(&str, Files, &[&str])] = &[
     (
         "a re-export of the root",
@@ -270,7 +270,7 @@ fn a_module_of_only_declarations_and_re_exports_is_in_no_cycle() {
             "lib.rs",
             "mod a; mod b; pub use self::a::{A, f}; pub use self::b::B; pub use other::Thing;",
         ),
-        // `f` is a function and a module; `a` is the module and its type's file.
+        // `f` is a function and a module; `a.rs` is the module and defines its type.
         ("a.rs", "mod f; pub use self::f::f; pub struct A;"),
         ("a/f.rs", "use super::A; use crate::Thing; pub fn f() { super::super::B; }"),
         ("b.rs", "use crate::A; pub struct B;"),

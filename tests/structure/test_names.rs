@@ -3,7 +3,7 @@
 use super::tokens::{Token, tokens};
 
 /// Words that begin a clause without a noun ("what was lent comes back"). The name of a test must
-/// be understood without its body.
+/// be clear without reading its body.
 const HEADLESS: [&str; 6] = ["what", "whatever", "who", "whoever", "those", "whichever"];
 /// The maximum length of a name, in bytes: rustfmt keeps its line within 100 columns.
 const NAME_BYTES_MAX: usize = 80;
@@ -27,7 +27,7 @@ pub(crate) fn test_names(source: &str) -> Vec<String> {
     found
 }
 
-/// Returns why a test should not be called so, if there is a reason.
+/// Returns the objection to a test's name, if there is one.
 pub(crate) fn objection(name: &str) -> Option<&'static str> {
     let first = name.split('_').next().unwrap_or_default();
     if HEADLESS.contains(&first) {

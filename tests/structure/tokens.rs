@@ -1,16 +1,16 @@
-//! Rust source as tokens, as far as paths are to be found in it: no comments, and what is quoted
-//! apart from what is said.
+//! Splits Rust source into tokens, in enough detail to find paths. Comments are dropped, and string
+//! contents are kept apart from code.
 
 /// One token, borrowed from the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token<'a> {
-    /// An identifier or keyword; a raw one without its `r#`.
+    /// An identifier or keyword. The `r#` of a raw identifier is removed.
     Name(&'a str),
-    /// What stands between the quotes of a string.
+    /// The text between the quotes of a string.
     Text(&'a str),
     /// `::`
     PathSeparator,
-    /// Any other character. Numbers, lifetimes and characters in quotes are left out.
+    /// Any other character. Numbers, lifetimes and character literals are left out.
     Mark(char),
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn tokens(source: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// The token at the beginning, if there is one, and how long it is in octets.
+/// The token at the beginning, if there is one, and the length of what was read, in bytes.
 fn next(rest: &str, first: char) -> (Option<Token<'_>>, usize) {
     if rest.starts_with("//") {
         return (None, rest.find('\n').unwrap_or(rest.len()));
@@ -47,7 +47,7 @@ fn next(rest: &str, first: char) -> (Option<Token<'_>>, usize) {
     if first.is_ascii_digit() {
         return (None, word);
     }
-    // A raw identifier; raw strings have been dealt with.
+    // A raw identifier. Raw strings are handled above.
     if let Some(raw) = rest.strip_prefix("r#") {
         let len = word_len(raw);
         return (Some(Token::Name(&raw[..len])), 2 + len);
@@ -59,12 +59,12 @@ fn next(rest: &str, first: char) -> (Option<Token<'_>>, usize) {
     (token, first.len_utf8())
 }
 
-/// Octets of the letters, digits and underscores at the beginning.
+/// The length in bytes of the letters, digits and underscores at the beginning.
 fn word_len(text: &str) -> usize {
     text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len())
 }
 
-/// Octets of a comment that begins with `/*`; they nest.
+/// The length in bytes of a comment that begins with `/*`. Such comments nest.
 fn block_comment_len(text: &str) -> usize {
     let mut depth = 0;
     let mut at = 0;
@@ -81,7 +81,8 @@ fn block_comment_len(text: &str) -> usize {
     at
 }
 
-/// The content of a string of any kind at the beginning, and the octets of all of it.
+/// The content of a string literal of any kind at the beginning, and the length in bytes of the
+/// whole literal.
 fn string(text: &str) -> Option<(&str, usize)> {
     let prefix = ["br", "cr", "r", "b", "c", ""].into_iter().find(|prefix| {
         text.strip_prefix(prefix).is_some_and(|rest| rest.trim_start_matches('#').starts_with('"'))
@@ -102,7 +103,7 @@ fn string(text: &str) -> Option<(&str, usize)> {
     Some((&text[begin..end], (end + 1 + marks).min(text.len())))
 }
 
-/// Where the quote stands that ends a text with escapes.
+/// The position of the closing quote in a text with escapes.
 fn end_of_escaped(text: &str, quote: u8) -> Option<usize> {
     let mut is_escaped = false;
     text.bytes().position(|byte| {
@@ -112,7 +113,7 @@ fn end_of_escaped(text: &str, quote: u8) -> Option<usize> {
     })
 }
 
-/// Octets of a character in quotes, or of a lifetime, which begins like one.
+/// The length in bytes of a character literal, or of a lifetime, which begins like one.
 fn quote_len(text: &str) -> usize {
     let rest = &text[1..];
     let mut chars = rest.chars();

@@ -1,14 +1,15 @@
-//! `saved_inputs`: what a fuzz target started from, and what it once found.
+//! `saved_inputs`: the seed inputs of a fuzz target, and the inputs that once found a bug.
 
 use std::fs;
 use std::path::Path;
 
-/// Reads the saved inputs of the fuzz target of this name, in order. Each is named on the standard
-/// error when it comes, which a test shows where it fails: the last line is the input that did it.
+/// Reads the saved inputs of a fuzz target, in order of their file names. Prints each path to
+/// standard error before its content is yielded. When a test fails, the last path printed is the
+/// input that failed.
 ///
 /// # Panics
 ///
-/// There are none, or one cannot be read.
+/// If the target has no inputs, or if an input cannot be read.
 pub fn saved_inputs(target: &str) -> impl Iterator<Item = Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
     let entries =

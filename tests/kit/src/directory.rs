@@ -1,4 +1,4 @@
-//! `Directory`: one that nobody else has.
+//! `Directory`: a temporary directory of one test.
 
 use std::io::ErrorKind;
 use std::iter::repeat_with;
@@ -8,18 +8,18 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::{env, fs, process};
 
-/// An empty directory of one test, which is removed with all that is in it when this is dropped.
+/// An empty directory for one test. Dropping it removes the directory and all files in it.
 ///
-/// Its path is short: that of a Unix socket has about a hundred octets.
+/// Its path is short, because the path of a Unix socket is limited to about a hundred bytes.
 #[derive(Debug)]
 pub struct Directory(PathBuf);
 
 impl Directory {
-    /// Makes it.
+    /// Creates the directory.
     ///
     /// # Panics
     ///
-    /// It cannot be made.
+    /// If it cannot be created.
     pub fn create() -> Directory {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         Directory::first_free(repeat_with(|| NUMBER.fetch_add(1, Relaxed)))
@@ -30,7 +30,7 @@ impl Directory {
             let path = env::temp_dir().join(format!("rotor-{}-{number}", process::id()));
             match fs::create_dir(&path) {
                 Ok(()) => return Directory(path),
-                // Of an earlier process of this number, which was killed.
+                // Left by an earlier process with this process id that was killed.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => panic!("{}: {error}", path.display()),
             }
@@ -38,11 +38,11 @@ impl Directory {
         panic!("all numbers are taken");
     }
 
-    /// Makes a file in it, or replaces it, and returns its path.
+    /// Creates or replaces a file in the directory, and returns its path.
     ///
     /// # Panics
     ///
-    /// It cannot be written.
+    /// If it cannot be written.
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.join(name);
         fs::write(&path, content).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -66,7 +66,7 @@ impl AsRef<Path> for Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What a test has left that nobody may remove is not what it tests.
+        // Files that a test leaves without the permission to remove them do not fail it.
         let _best_effort = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,5 +1,5 @@
-//! What the tests of several crates share. It depends on nothing, so that every crate may have it
-//! for its tests.
+//! Helpers that the tests of several crates share. It has no dependencies, so any crate can use it
+//! as a dev-dependency.
 #![forbid(unsafe_code)]
 
 mod corpus;

@@ -1,4 +1,4 @@
-//! Loops on the kernel's sockets: the other end is one of the standard library.
+//! Loops on the kernel's sockets. The other end is a socket of the standard library.
 #![expect(clippy::disallowed_methods, reason = "the other end is no machine")]
 
 use std::any::Any;
@@ -13,7 +13,7 @@ use rotor_core::{Backend, Config, Exit, Loop, LoopInstance, Scope};
 
 use super::{End, MaybeSend, OnLoop, TestMachine, local};
 
-/// How long a turn waits: the other end is asked again after it.
+/// How long a turn waits before the other end is polled again.
 const WAIT: Duration = Duration::from_millis(10);
 
 /// A loop on the kernel's sockets, which have paths and descriptors.
@@ -38,15 +38,15 @@ pub(crate) trait OnKernel: Sized + 'static {
 
     fn new_loop<M: TestMachine>(config: &Config) -> io::Result<Loop<M, Self::Backend>>;
 
-    /// What `Loop::instantiate` does. Here its kind is known, so that it is known as well whether it can
-    /// go from thread to thread.
+    /// Does what `Loop::instantiate` does. The backend is a concrete type here, so it is known
+    /// whether the loop can move between threads.
     fn instantiate<M: TestMachine>(
         creator: Loop<M, Self::Backend>,
         context: M::Context,
     ) -> LoopInstance<M, Self::Backend>;
 }
 
-/// A socket that can be made of one of the standard library.
+/// A socket that can be made from one of the standard library.
 pub(crate) trait Adopt<Std>: Sized {
     fn adopt<C>(socket: Std, scope: &Scope<'_, C>) -> io::Result<Self>;
 }
@@ -55,7 +55,8 @@ pub(crate) type UnixStreamOn<L> = <<L as OnKernel>::Unix as Net>::Stream;
 pub(crate) type UnixListenerOn<L> = <<L as OnKernel>::Unix as Net>::Listener;
 pub(crate) type UnixDatagramOn<L> = <<L as OnKernel>::Unix as Net>::Datagram;
 
-/// The six kinds of a loop's sockets are made by the functions of this name.
+/// Implements `Adopt` for the six socket types of a loop. Each calls the constructor of the same
+/// name.
 macro_rules! adopt {
     ($($socket:path: $std:path,)*) => {
         $(impl $crate::loops::Adopt<$std> for $socket {
@@ -148,7 +149,7 @@ impl<K: OnKernel> OnLoop for K {
     }
 
     fn closed() -> (Box<dyn Any>, SocketAddr) {
-        // Bound, so that nobody else listens there, and not listening.
+        // Bound but not listening: nobody else can listen there.
         let (socket, address) = bound();
         (Box::new(socket), address)
     }
@@ -156,7 +157,7 @@ impl<K: OnKernel> OnLoop for K {
     fn silent() -> (Box<dyn Any>, SocketAddr) {
         let (listener, address) = bound();
         listener.listen(0).expect("it is bound");
-        // Once its queue is full, the kernel leaves further attempts without an answer.
+        // Once the backlog is full, the kernel leaves further attempts to connect unanswered.
         let filling = [(); 4].map(|()| {
             let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
             let socket = socket.expect("descriptors are left");
@@ -182,7 +183,7 @@ impl End for TcpStream {
     }
 
     fn end(&mut self) -> io::Result<()> {
-        // The peer may have ended both sides already.
+        // The peer may have shut down both directions already.
         match self.shutdown(Shutdown::Write) {
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
             result => result,

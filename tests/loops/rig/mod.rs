@@ -1,5 +1,6 @@
-//! What a test needs that is written once and runs on every loop: `OnLoop` is a loop, `Rig` one that
-//! runs a test's machines, and the other end of their connections is in the thread of the test.
+//! Support for tests that are written once and run on every loop. `OnLoop` is a kind of loop; `Rig`
+//! runs a test's machines on one. The other end of their connections is driven by the test's
+//! thread.
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
 mod kernel;
@@ -18,9 +19,9 @@ pub(crate) use self::kernel::{
     Adopt, Mio, OnKernel, UnixDatagramOn, UnixListenerOn, UnixStreamOn, adopt,
 };
 
-/// What may go from thread to thread, where loops do: with `--cfg rotor_handed` (decision 89), which the
-/// core's own suite is run with, on mio. Else it is anything: the sockets of smoltcp and of the
-/// simulator stay on their thread.
+/// `Send` where loops may move between threads, that is with `--cfg rotor_handed` (decision 89).
+/// The core's own suite is run with it, on mio. Otherwise there is no requirement: the sockets of
+/// smoltcp and of the simulator stay on their thread.
 #[cfg(rotor_handed)]
 pub(crate) trait MaybeSend: Send {}
 #[cfg(rotor_handed)]
@@ -42,23 +43,23 @@ impl<M> TestMachine for M where
 {
 }
 
-/// A loop of some kind, its sockets, and the other end of their connections.
+/// A kind of loop, its sockets, and the other end of their connections.
 ///
-/// On mio and io_uring the other end is a socket of the standard library. Else it is one of the same
-/// loop that no machine has: its stack is the only one that can be reached.
+/// On mio and io_uring the other end is a socket of the standard library. On the others it is a
+/// socket of the same loop that no machine owns, because nothing outside can reach their stack.
 pub(crate) trait OnLoop: Sized + 'static {
     type Backend: Backend;
     type Net: IpNet<Stream: MaybeSend, Listener: MaybeSend, Datagram: MaybeSend>;
     type End: End;
-    /// Takes the connections that machines make.
+    /// Accepts the connections that machines make.
     type PeerListener;
-    /// A loop that runs.
+    /// A running loop.
     type Running<M: TestMachine>;
 
-    /// How many turns a test may wait for something that is bound to come.
+    /// The maximum number of turns to wait for something that is bound to happen.
     const TURNS_MAX: u32;
 
-    /// Why it cannot be had on this system, if it cannot.
+    /// Why this loop is not available on this system, or `None` if it is.
     fn refusal() -> Option<String> {
         None
     }
@@ -70,34 +71,34 @@ pub(crate) trait OnLoop: Sized + 'static {
         ask: impl FnOnce(&mut LoopInstance<M, Self::Backend>) -> R,
     ) -> R;
 
-    /// A turn, which waits for no longer than some milliseconds; where time is virtual, a tenth of
-    /// one passes.
+    /// Takes one turn. It waits a few milliseconds at most; with virtual time, a tenth of a
+    /// millisecond passes.
     fn turn<M: TestMachine>(running: &mut Self::Running<M>) -> Option<Exit>;
 
-    /// Begins to connect.
+    /// Starts to connect.
     fn connect<M: TestMachine>(running: &mut Self::Running<M>, to: SocketAddr) -> Self::End;
 
-    /// Listens at an address of its own.
+    /// Listens at a free address.
     fn peer_listener<M: TestMachine>(
         running: &mut Self::Running<M>,
     ) -> (Self::PeerListener, SocketAddr);
 
-    /// The next connection, if one is there.
+    /// Accepts the next pending connection.
     fn accept_peer(door: &mut Self::PeerListener) -> io::Result<Self::End>;
 
-    /// An address where nobody listens, as long as the value beside it is there.
+    /// An address that refuses connections as long as the returned value is alive.
     fn closed() -> (Box<dyn std::any::Any>, SocketAddr);
 
-    /// An address from which nothing comes, as long as the value beside it is there.
+    /// An address that never answers as long as the returned value is alive.
     fn silent() -> (Box<dyn std::any::Any>, SocketAddr);
 }
 
 /// The other end of a connection. It never blocks.
 pub(crate) trait End: Read + Write {
-    /// Whether it is connected by now.
+    /// Whether it is connected.
     fn has_connected(&mut self) -> io::Result<bool>;
 
-    /// Ends its side.
+    /// Shuts down its write side.
     fn end(&mut self) -> io::Result<()>;
 }
 
@@ -105,7 +106,7 @@ pub(crate) type StreamOn<L> = <<L as OnLoop>::Net as Net>::Stream;
 pub(crate) type ListenerOn<L> = <<L as OnLoop>::Net as Net>::Listener;
 pub(crate) type DatagramOn<L> = <<L as OnLoop>::Net as Net>::Datagram;
 
-/// A port of its own, where each loop reaches itself.
+/// A free port of the loopback address, which each loop can reach.
 pub(crate) fn local() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
@@ -135,7 +136,7 @@ impl<M: TestMachine, L: OnLoop> Rig<M, L> {
         added.expect("the machine is made")
     }
 
-    /// Adds a machine that listens at a port of its own, and one that begins to connect to it.
+    /// Adds a machine that listens at a free port, and one that starts to connect to it.
     pub(crate) fn add_both(
         &mut self,
         listening: impl FnOnce(ListenerOn<L>) -> M,
@@ -163,7 +164,7 @@ impl<M: TestMachine, L: OnLoop> Rig<M, L> {
         self.with(|instance| ask(instance.context_mut()))
     }
 
-    /// How many machines there are.
+    /// The number of machines.
     pub(crate) fn machines(&mut self) -> usize {
         self.with(|instance| instance.machines().len())
     }
@@ -172,12 +173,12 @@ impl<M: TestMachine, L: OnLoop> Rig<M, L> {
         self.exit = L::turn(&mut self.running).or(self.exit.take());
     }
 
-    /// Why the loop has ended, if it has.
+    /// The exit of the loop, if it has ended.
     pub(crate) fn exit(&self) -> Option<Exit> {
         self.exit.clone()
     }
 
-    /// Takes turns until it is so.
+    /// Takes turns until the condition holds.
     pub(crate) fn until(&mut self, mut is_so: impl FnMut(&mut Rig<M, L>) -> bool) {
         for _ in 0..L::TURNS_MAX {
             if is_so(self) {
@@ -194,13 +195,13 @@ impl<M: TestMachine, L: OnLoop> Rig<M, L> {
         self.exit().expect("as asked")
     }
 
-    /// Begins to connect to an address. Where the other end is a socket of the loop, it takes a free
-    /// slot to make one.
+    /// Starts to connect to an address. Where the other end is a socket of the same loop, this
+    /// takes a free slot to create it.
     pub(crate) fn begin(&mut self, to: SocketAddr) -> L::End {
         L::connect(&mut self.running, to)
     }
 
-    /// A connection to an address, as soon as it stands.
+    /// Connects to an address, and takes turns until the connection is established.
     pub(crate) fn connect(&mut self, to: SocketAddr) -> L::End {
         let mut end = self.begin(to);
         self.until(|_| end.has_connected().expect("the listener listens"));
@@ -212,7 +213,7 @@ impl<M: TestMachine, L: OnLoop> Rig<M, L> {
         L::peer_listener(&mut self.running)
     }
 
-    /// The next connection that a machine makes to a door.
+    /// Takes turns until a machine connects to this listener, and returns the connection.
     pub(crate) fn accept_peer(&mut self, door: &mut L::PeerListener) -> L::End {
         let mut end = None;
         self.until(|_| {
@@ -222,7 +223,7 @@ impl<M: TestMachine, L: OnLoop> Rig<M, L> {
         end.expect("as asked")
     }
 
-    /// Writes all of it, with turns while there is no room.
+    /// Writes all bytes. Takes turns while the socket takes none.
     pub(crate) fn send(&mut self, end: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
         let mut failed = None;
         self.until(|_| {
@@ -241,7 +242,7 @@ impl<M: TestMachine, L: OnLoop> Rig<M, L> {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Reads so many bytes and no more, or, for `None`, everything up to the end.
+    /// Reads exactly `count` bytes, or everything up to EOF for `None`.
     pub(crate) fn receive(
         &mut self,
         end: &mut impl Read,
@@ -251,7 +252,7 @@ impl<M: TestMachine, L: OnLoop> Rig<M, L> {
         failed.map_or(Ok(got), Err)
     }
 
-    /// The same, with what came before it failed.
+    /// As `receive`, but also returns the bytes that came before an error.
     pub(crate) fn hear(
         &mut self,
         end: &mut impl Read,
@@ -280,7 +281,7 @@ impl<M: TestMachine, L: OnLoop> Rig<M, L> {
     }
 }
 
-/// Nothing where it would block.
+/// Returns `None` for `WouldBlock`.
 pub(crate) fn not_yet<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -289,7 +290,7 @@ pub(crate) fn not_yet<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// What a test answers: nothing, or why it failed.
+/// The return value of a test: nothing, or a result.
 pub(crate) trait TestOutcome {
     fn check(self);
 }
@@ -304,8 +305,8 @@ impl<E: std::fmt::Debug> TestOutcome for Result<(), E> {
     }
 }
 
-/// Runs a test on a loop. Where the loop is said not to be able to, the test has to fail: a loop that
-/// has learnt it is to be taken off the list.
+/// Runs a test on a loop. If the loop is in the list of loops that cannot pass it, the test must
+/// fail. A loop that has learnt to pass it has to be removed from the list.
 pub(crate) fn run<L: OnLoop, V: TestOutcome>(name: &str, cannot: &[(&str, &str)], test: fn() -> V) {
     for (excepted, why) in cannot {
         let is_known = ["mio", "io_uring", "smoltcp", "simulated"].contains(excepted);
