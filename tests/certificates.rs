@@ -1,5 +1,5 @@
-//! Certificates in files, of an issuer whom nobody knows: made when a test
-//! begins, gone when it ends.
+//! Certificate files of a test, from an issuer that no system trusts. They are removed when the
+//! test ends.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,18 +7,18 @@ use std::process::Command;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rotor_test_kit::Directory;
 
-/// A directory with the certificate of an issuer, and one for some names with its key.
+/// A directory with the certificate of an issuer, and a certificate for some names with its key.
 pub(crate) struct Certificates {
     directory: Directory,
 }
 
 #[allow(dead_code, reason = "some suites have clients alone")]
 impl Certificates {
-    /// For these names, or addresses.
+    /// Creates a certificate for these names or addresses.
     pub(crate) fn for_names(names: &[&str]) -> Certificates {
         let directory = Directory::create();
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
-        // No two have the same.
+        // Each issuer has its own name.
         let name = directory.display().to_string();
         params.distinguished_name.push(rcgen::DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -43,13 +43,13 @@ impl Certificates {
         self.directory.join(name)
     }
 
-    /// Has a server show them.
+    /// Makes a server present the certificate.
     pub(crate) fn shown_by(&self, mut server: Command) -> Command {
         server.env("TLS_CERTIFICATE", self.path("site.crt")).env("TLS_KEY", self.path("site.key"));
         server
     }
 
-    /// Has a client trust their issuer, and nobody else.
+    /// Makes a client trust this issuer only.
     pub(crate) fn trusted_by(&self, mut client: Command) -> Command {
         client.env("SSL_CERT_FILE", self.path("issuer.crt")).env_remove("SSL_CERT_DIR");
         client

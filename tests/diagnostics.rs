@@ -1,5 +1,5 @@
-//! What the compiler says to programs that are wrong in the way of beginners: it names the trait in
-//! the words of the book, and what to do.
+//! The compiler's errors for typical mistakes of beginners. Each must name the trait in the words
+//! of the book, and say what to do.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What each program begins with.
+/// The beginning of each program.
 const HEAD: &str = "#![allow(unused)]
 use rotor::http::client::{ByAddress, ByName, Client, Connection, Connector, RequestSource, Fetch, PoolMachine};
 use rotor::http::server::{Head, HttpAccept, Route, Routed, Next, NoUpgrade, Response as Page, Server};
@@ -52,7 +52,7 @@ fn backend<B: Backend>() {}
 fn handle<H: BackendHandle>() {}
 ";
 
-/// The file of the newest build of the facade that lies beside this test, and its directory.
+/// The newest build of the facade in the directory of this test, and that directory.
 fn facade() -> (PathBuf, PathBuf) {
     let test = env::current_exe().expect("the system knows the path of this test");
     let directory = test.parent().expect("it is in a directory").to_path_buf();
@@ -68,7 +68,7 @@ fn facade() -> (PathBuf, PathBuf) {
     (newest.expect("the facade was built for this test"), directory)
 }
 
-/// What the compiler says to a program, with line ends as spaces.
+/// Compiles a program and returns the compiler's output, with line ends replaced by spaces.
 fn compile(number: usize, program: &str) -> String {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let source = directory.join(format!("diagnostics_{number}.rs"));
@@ -113,7 +113,8 @@ fn correctly_composed_programs_compile() {
     }
 }
 
-/// The pain of macros: one mistake, and the compiler shows each line that was made of it.
+/// The usual problem of macros: after one mistake the compiler shows every line that the macro
+/// generated.
 #[test]
 fn a_wrong_composition_is_reported_by_the_macro_or_at_the_part() {
     const FORM: &str = "expected `enum NAME <CONTEXT> { PART(MACHINE), .. }`";
@@ -134,7 +135,7 @@ fn a_wrong_composition_is_reported_by_the_macro_or_at_the_part() {
             "type mismatch resolving `<Idle<Other> as Machine>::Context == ()`",
             2,
         ),
-        // Each method knows of a bound that a part's own type has.
+        // Each method reports a missing bound of a part's own type.
         (
             "rotor_compose! { enum App <Other> { Pool(PoolMachine<Fetch<Other>, ByName<TcpStream>>) } }",
             "the context `Other` has no resolver",

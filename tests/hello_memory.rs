@@ -1,6 +1,6 @@
-//! What `hello_world_server` allocates: nothing for a request, nothing for an idle connection.
+//! What `hello_world_server` allocates: nothing per request, and nothing for an idle connection.
 //!
-//! A process of its own, whose allocator counts.
+//! This is a separate process with a counting allocator.
 #![forbid(unsafe_code)]
 
 use std::alloc::System;
@@ -21,7 +21,7 @@ mod hello;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The example's machine. Its function has a type of its own, without a name and without a size.
+/// The example's machine. Its function has its own type, which has no name and no size.
 type Server<F> = HttpAccept<ServerFn<F, ()>, TcpListener>;
 
 trait Function: Fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, ()>) -> Reply + Clone {}
@@ -52,8 +52,8 @@ fn connect(address: SocketAddr) -> TcpStream {
     client
 }
 
-/// Sends so many requests in one piece and takes turns until they are answered. Allocates nothing
-/// itself.
+/// Sends several requests in one write, and takes turns until all are answered. It does not
+/// allocate.
 fn exchange<F: Function>(
     instance: &mut LoopInstance<Server<F>>,
     client: &mut TcpStream,
@@ -63,7 +63,7 @@ fn exchange<F: Function>(
     client.write_all(requests).expect("it fits");
     let mut answers = [0; 8 * 1024];
     let mut got = 0;
-    // The answers are of one length, and each ends with the body.
+    // The responses have one length, and each ends with the body.
     while got == 0 || !answers[..got].ends_with(BODY) || count_answers(&answers[..got]) < count {
         match client.read(&mut answers[got..]) {
             Ok(0) => panic!("the server has closed"),
@@ -81,7 +81,7 @@ fn count_answers(answers: &[u8]) -> usize {
     answers.windows(BODY.len()).filter(|window| *window == BODY).count()
 }
 
-/// How many allocations so many exchanges cost, on both sides.
+/// The number of allocations of several exchanges, on both sides.
 fn allocations_of<F: Function>(
     exchanges: usize,
     instance: &mut LoopInstance<Server<F>>,
@@ -96,18 +96,18 @@ fn allocations_of<F: Function>(
     after.allocations + after.reallocations - before.allocations - before.reallocations
 }
 
-/// Bytes of the machine.
+/// The size of the machine in bytes.
 fn machine_bytes<F: Function>(_: &LoopInstance<Server<F>>) -> usize {
     size_of::<Server<F>>()
 }
 
-/// Bytes that are allocated now.
+/// The number of bytes currently allocated.
 fn live_bytes() -> i64 {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated as i64 - stats.bytes_deallocated as i64
 }
 
-// One test, so that no other allocates meanwhile.
+// A single test, so that no other test allocates meanwhile.
 #[test]
 fn a_request_allocates_nothing_and_an_idle_connection_holds_nothing() {
     const CONNECTIONS: usize = 400;
@@ -117,8 +117,7 @@ fn a_request_allocates_nothing_and_an_idle_connection_holds_nothing() {
     let pipelined = REQUEST.repeat(16);
     for requests in [REQUEST, &pipelined] {
         exchange(&mut instance, &mut clients[0], requests);
-        // The test harness may allocate on its own thread meanwhile; it does not do so in every
-        // batch.
+        // The test harness may allocate on its own thread meanwhile, but not in every batch.
         let allocations =
             (0..10).map(|_| allocations_of(100, &mut instance, &mut clients[0], requests)).min();
         assert_eq!(
@@ -136,9 +135,9 @@ fn a_request_allocates_nothing_and_an_idle_connection_holds_nothing() {
     }
     let each = (live_bytes() - before) / CONNECTIONS as i64;
     // Everything else is in the slot: the machine and its bookkeeping, reserved when the loop was
-    // made.
+    // created.
     assert!(each <= 8, "{each} bytes of heap for an idle connection");
-    // With at most 40 bytes of bookkeeping beside it, that is within 0.30 KiB.
+    // With at most 40 bytes of bookkeeping added, that is within 0.30 KiB.
     let slot = machine_bytes(&instance);
     assert!(slot <= 264, "{slot} bytes in its slot");
 }

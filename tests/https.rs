@@ -1,5 +1,5 @@
-//! HTTP over TLS, in memory: connections that end without `close_notify`, in each framing; and
-//! which version is spoken where one was negotiated.
+//! HTTP over TLS, in memory: connections that end without `close_notify`, with each kind of body
+//! framing; and the HTTP version that is used after ALPN.
 #![forbid(unsafe_code)]
 
 #[path = "../rotor-tls/tests/kit/mod.rs"]
@@ -18,7 +18,7 @@ use rotor::stream::Stream;
 use rotor::stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
 use rotor::tls::{TlsServer, TlsStream};
 
-/// Notes each request that is whole, and answers it.
+/// Records each complete request, and responds to it.
 struct Notes;
 
 impl Server for Notes {
@@ -105,8 +105,8 @@ fn a_truncated_request_is_rejected_and_a_complete_one_is_answered() {
     assert_eq!(test.failures(), [""; 0]);
 }
 
-/// With prior knowledge a plain connection may begin in HTTP/2; one that has agreed on HTTP/1.1 has
-/// agreed on that.
+/// With prior knowledge a plain connection may start with HTTP/2. A connection that has negotiated
+/// HTTP/1.1 may not.
 #[test]
 fn a_preface_does_not_start_http2_after_http1_was_negotiated() {
     let issuer = Issuer::new();

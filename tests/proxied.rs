@@ -1,5 +1,5 @@
-//! HTTP, and HTTP over TLS, behind a balancer, in memory: who the peer is to a handler, to the log
-//! and to the limits.
+//! HTTP and HTTPS behind a load balancer, in memory: which peer address a handler, the log and the
+//! limits see.
 #![forbid(unsafe_code)]
 
 #[path = "../rotor-tls/tests/kit/mod.rs"]
@@ -21,7 +21,7 @@ use rotor::stream::Stream;
 use rotor::stream::testing::{Scripted, ScriptedSocket, TestLoop, pair};
 use rotor::tls::{TlsSession, TlsStream};
 
-/// Answers with who it thinks the peer is.
+/// Responds with the peer address it sees.
 struct WhoAmI;
 
 impl Server for WhoAmI {
@@ -93,7 +93,7 @@ fn proxy_header_and_tls_details_both_reach_the_handler() {
         let mut client = RawClient::new(issuer.raw_config(), "localhost");
         peer.send(&whole[..cut]);
         test.settle();
-        // The rest of the header, and the client's hello in one piece with it.
+        // The rest of the header, together with the ClientHello.
         peer.send(&[&whole[cut..], &client.take_records()].concat());
         test.settle();
         client.receive(&peer.take_received());
@@ -130,7 +130,7 @@ fn a_connection_closed_before_its_header_is_no_handshake_timeout() {
         let seed = HttpSeed::new((), ServerConfig::new());
         let socket = tls.wrap(behind().wrap(socket, BALANCER));
         test.add(|scope| Stream::connected(socket, seed, scope));
-        // A balancer that looks whether somebody is there.
+        // A health check of a load balancer.
         peer.send(&header()[..sent]);
         peer.end();
         test.settle();

@@ -1,9 +1,9 @@
-//! What an HTTP connection holds in each state that it comes through, and that all of it is given
-//! back: in virtual time, so that each state can be looked at for as long as one likes, and then
-//! among faults.
+//! How much memory an HTTP connection holds in each of its states, and that all of it is freed. The
+//! tests run in virtual time, so each state can be inspected for as long as needed; then they run
+//! with faults.
 //!
-//! A process of its own, whose allocator counts. It counts what the simulation holds as well: its
-//! own part of a connection, and what is on its way.
+//! This is a separate process with a counting allocator. The allocator also counts what the
+//! simulation holds: its own part of each connection, and the data in flight.
 #![forbid(unsafe_code)]
 
 use std::alloc::System;
@@ -27,19 +27,19 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const CLIENTS: usize = 50;
-/// What the client and the network of the simulation hold of one connection more than in another
-/// state: the answers that came, and room that grows by doubling.
+/// How much more the client and the network of the simulation may hold for a connection in one
+/// state than in another: the received responses, and buffers that grow by doubling.
 const SIMULATION_BYTES: usize = 400;
-/// What the client and the network hold of a connection, whatever its state, once it is made.
+/// What the client and the network hold for a connection in any state, once it is established.
 const SIMULATED_CONNECTION_BYTES: usize = 2_200;
-/// The heap of an idle connection, by doc/guide/costs.md.
+/// The heap memory of an idle connection, according to doc/guide/costs.md.
 const IDLE_BYTES: usize = 8;
 /// What is known of a request under way.
 const REQUEST_BYTES: usize = 700;
-/// Lent for more than a line.
+/// The buffer that is lent for input of more than a line.
 const BLOCK: usize = 16 << 10;
-/// What a run may leave: the blocks that the thread keeps to lend them again and has not needed
-/// before (it keeps 64; see doc/decisions/0002), and what the harness has.
+/// What a run may leave: the blocks that the thread keeps for later and has not needed before (it
+/// keeps 64; see doc/decisions/0002), and what the harness holds.
 const LEFT: usize = (64 - CLIENTS) * BLOCK + (64 << 10);
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -50,7 +50,8 @@ fn live_bytes() -> usize {
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-/// `/now` is answered at once, `/later` after a while, `/body` when its body is there.
+/// Responds to `/now` immediately, to `/later` after a delay, and to `/body` when the body is
+/// complete.
 struct Site;
 
 impl Server for Site {
@@ -101,7 +102,7 @@ fn serve(sim: &mut Sim) -> Result<Host<Machines>, BoxError> {
         creator.add_machine_with(|scope| {
             Answer::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
-                // Some networks of the simulation pass 64 octets in a fifth of a second.
+                // Some networks of the simulation carry only 64 bytes in a fifth of a second.
                 let limits = Limits::new().body_rate_min(16).response_rate_min(16);
                 let config = ServerConfig::new().limits(limits);
                 Ok(server::listen(listener, HttpSeed::new((), config), scope))
@@ -111,7 +112,7 @@ fn serve(sim: &mut Sim) -> Result<Host<Machines>, BoxError> {
     })?)
 }
 
-/// That many clients that play the script, on a host where nothing goes wrong.
+/// Adds clients that play the script, on a host without faults.
 fn play(
     sim: &mut Sim,
     server: Host<Machines>,
@@ -139,7 +140,7 @@ fn play(
 const HALF_HEAD: usize = 300;
 const BODY: usize = 10_000;
 
-/// Through all states of a connection, from second to second.
+/// Goes through all states of a connection, one per second.
 fn script_of_all_states() -> Script {
     let head = format!("POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: {BODY}\r\nX-Long: ");
     let (half, rest) =
@@ -166,7 +167,7 @@ fn script_of_all_states() -> Script {
         .expect_end()
 }
 
-/// A request that is refused, whose client goes on sending.
+/// A request that is rejected, while its client goes on sending.
 fn lingering_script() -> Script {
     Script::new()
         .send(b"GET /now HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -204,8 +205,8 @@ fn held(script: &Script, seconds: usize) -> Vec<i64> {
     look().expect("the simulation goes on")
 }
 
-/// A thread that has lent no blocks yet has to take them, and shows who has one; one that has lent
-/// all that are needed takes no more, and shows the rest to the byte.
+/// A thread that has not lent blocks yet must allocate them, which shows which states use one. A
+/// thread that has lent enough of them allocates no more, which shows the rest exactly.
 fn each_state_holds_what_it_needs_and_no_more() {
     let script = script_of_all_states();
     let states =
@@ -215,7 +216,7 @@ fn each_state_holds_what_it_needs_and_no_more() {
         let both = threads.spawn(|| (held(&script, seconds), held(&script, seconds)));
         both.join().expect("no panic")
     });
-    // A line of twice what has come at most, or a block.
+    // A line buffer of at most twice the received length, or a block.
     check(
         &states[..3],
         &fresh,
@@ -235,12 +236,12 @@ fn check(states: &[&str], held: &[i64], most: &[usize]) {
     }
 }
 
-/// Whatever goes wrong: a connection, with all that the simulation has of it, is never more than
-/// its limits and what is on its way; and what one run took is there for the next.
+/// With any fault, a connection and the simulation's part of it never hold more than its limits and
+/// the data in flight. The memory of one run is freed before the next.
 fn all_memory_is_freed_whatever_goes_wrong() {
     const FEWER: usize = 12;
-    // A block each way, and what the network notes of each piece that is under way, which may be of
-    // one byte.
+    // A block in each direction, and what the network records for each piece in flight. A piece may
+    // be a single byte.
     const CONNECTION_BYTES: usize = 128 << 10;
     let first = Cell::new(None);
     Check::new().seeds(10).run(|sim| {
@@ -264,10 +265,10 @@ fn all_memory_is_freed_whatever_goes_wrong() {
     });
 }
 
-// One test, so that no other allocates meanwhile.
+// A single test, so that no other test allocates meanwhile.
 #[test]
 fn a_simulated_connection_holds_only_what_its_state_needs_and_frees_it() {
-    // Once for what is made once, and for the blocks that the thread keeps.
+    // The first run allocates what is created once, and the blocks that the thread keeps.
     held(&script_of_all_states(), 1);
     each_state_holds_what_it_needs_and_no_more();
     all_memory_is_freed_whatever_goes_wrong();

@@ -1,5 +1,5 @@
-//! HTTP, in clear and over TLS, between two stacks in user space: the machines are those of every
-//! other loop, and the network between them is as bad as one likes. In virtual time.
+//! HTTP, plain and over TLS, between two user-space stacks. The machines are the same as on every
+//! other loop, and the network between them can be made arbitrarily bad. Time is virtual.
 #![forbid(unsafe_code)]
 
 #[path = "../rotor-tls/tests/kit/mod.rs"]
@@ -37,15 +37,15 @@ fn page(head: &Head<'_>, answer: &mut Answer<'_>, _: &mut Scope<'_, ()>) -> Repl
     answer.reply(Status::OK, "text/plain", &text(len))
 }
 
-/// Bytes that show where they belong.
+/// Bytes whose values depend on their positions, so that a misplaced byte is noticed.
 fn text(len: usize) -> Vec<u8> {
     (0..len).map(|byte| (byte % 251) as u8).collect()
 }
 
-/// The lengths of the bodies that have come, or why one has not.
+/// The lengths of the received bodies, or why a request failed.
 type Got = Vec<Result<usize, String>>;
 
-/// What waits for one answer.
+/// Waits for one response.
 struct Asker<O>(Future<Result<rotor::http::client::Fetched, rotor::http::client::ClientError>>, O);
 
 impl<O: 'static> Machine for Asker<O> {
@@ -67,7 +67,7 @@ impl<O: 'static> Machine for Asker<O> {
     }
 }
 
-/// The worst of the cables may be silent for longer than an honest peer of the internet is.
+/// The worst networks here may be silent for longer than an honest peer on the internet.
 fn patient() -> Limits {
     let long = Duration::from_secs(300);
     Limits::new().handshake_timeout(long).body_grace(long).response_grace(long)
@@ -97,7 +97,7 @@ fn serving<L: Listener>(
     Ok(creator.instantiate(()))
 }
 
-/// Asks for pages of these lengths at once, and returns what came.
+/// Requests pages of these lengths concurrently, and returns what was received.
 fn fetch<L: Listener, S: StreamSocket>(
     cable: MemoryConfig,
     over: impl FnOnce(SmoltcpTcpListener) -> L,
@@ -141,7 +141,7 @@ where
     Err(format!("it does not come to an end: {:?}", asking.context()).into())
 }
 
-/// The lengths of all pages, whatever their order.
+/// Checks that the pages have these lengths, in any order.
 fn assert_all(mut got: Got, lengths: &[usize]) {
     let mut all: Got = lengths.iter().copied().map(Ok).collect();
     let key = |one: &Result<usize, String>| one.clone().unwrap_or(0);

@@ -1,8 +1,7 @@
-//! The file server of `examples/static_files`, started as a user starts it and talked to from
-//! outside.
+//! The file server of `examples/static_files`, started as a user starts it and tested from outside.
 //!
-//! `cargo test --workspace` builds the examples first; `cargo test -p rotor-tests --test
-//! static_files` does not, and then runs that of an earlier build.
+//! `cargo test --workspace` builds the examples first. `cargo test -p rotor-tests --test
+//! static_files` does not; it runs the example of an earlier build.
 #![forbid(unsafe_code)]
 #![cfg(unix)]
 #![expect(
@@ -27,7 +26,7 @@ use rotor_test_kit::Directory;
 /// Far more than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A directory of its own that is removed at the end: `root` is served, `secret` lies beside it.
+/// A temporary directory: `root` is served, `secret` lies beside it.
 struct Tree(Directory);
 
 impl Tree {
@@ -60,10 +59,10 @@ fn serve(directory: &Path) -> Server {
     Server::start(example(directory), PATIENCE).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The example, to be told its address in the end.
+/// The example. Its address still has to be appended.
 fn example(directory: &Path) -> Command {
-    // Cargo tells tests where binaries are, but not examples; they lie beside the directory of the
-    // tests.
+    // Cargo tells tests the paths of binaries, but not of examples. They lie next to the directory
+    // of the tests.
     let test = env::current_exe().expect("the system knows the path of this test");
     let profile = test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps");
     let example = profile.join("examples").join("static_files");
@@ -87,7 +86,7 @@ impl Reply {
     }
 }
 
-/// Sends the octets as they are, and reads until the server closes.
+/// Sends the bytes unchanged, and reads until the server closes.
 fn exchange(server: &Server, request: &str) -> Reply {
     let mut socket = TcpStream::connect(server.address()).expect("it listens");
     socket.set_read_timeout(Some(PATIENCE)).expect("not zero");
@@ -212,7 +211,7 @@ fn no_path_leads_outside_of_the_directory() {
 #[test]
 fn a_large_file_arrives_unchanged() {
     let tree = Tree::new();
-    // A little of everything: no two stretches are alike, so that a gap or a swap shows.
+    // Pseudo-random content: no two parts are alike, so a gap or a swap is noticed.
     let mut state = 1_u32;
     let big: Vec<u8> = (0..40 << 20)
         .map(|_| {

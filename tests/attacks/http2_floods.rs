@@ -1,9 +1,10 @@
-//! The floods that HTTP/2 is known for, each beside an honest client of the same server.
+//! The known floods of HTTP/2, each while an honest client uses the same server.
 //!
-//! The attacker sends 16 KiB of it at a time and reads nothing; after each the honest client asks
-//! for something. He must be ended with the right code before he has sent 2 MiB, his connection
-//! must never hold as much, and she must have her answer within three turns of the loop, each of
-//! which gives him no more than a read's budget and some hundred frames.
+//! The attacker sends 16 KiB of the flood at a time and reads nothing. After each batch the honest
+//! client sends a request. The server must close the attacker's connection with the right error
+//! code before it has sent 2 MiB, and the connection must never hold that much. The honest client
+//! must get its response within three turns of the loop; in each of them the attacker gets no more
+//! than a read budget and about a hundred frames.
 
 use std::time::Duration;
 
@@ -13,11 +14,11 @@ use crate::http2_peers::{
     END_HEADERS, END_STREAM, Stage, beginning, block, frame, frames, get, goaway, kind, post,
 };
 
-/// What he may send, and what his connection may hold.
+/// The limit on what the attacker may send, and on what its connection may hold.
 const BYTES_MAX: usize = 2 << 20;
-/// What he sends at a time.
+/// How much it sends at a time.
 const BATCH: usize = 16 << 10;
-/// Turns until she has her answer.
+/// The maximum number of turns until the honest client has its response.
 const TURNS_MAX: usize = 3;
 
 const NO_ERROR: u32 = 0;
@@ -29,14 +30,14 @@ const ENHANCE_YOUR_CALM: u32 = 11;
 
 struct Attack {
     name: &'static str,
-    /// What he sends once.
+    /// What the attacker sends once, at the beginning.
     first: fn() -> Vec<u8>,
-    /// What he then sends again and again, by the number of the round.
+    /// What it then sends repeatedly. The argument is the number of the round.
     again: fn(u32) -> Vec<u8>,
     code: u32,
 }
 
-/// The stream of a round.
+/// The stream id of a round.
 fn odd(round: u32) -> u32 {
     2 * round + 1
 }
@@ -62,7 +63,7 @@ const fn attack(
     Attack { name, first, again, code }
 }
 
-/// Of streams, and of blocks of fields.
+/// Floods of streams and of field blocks.
 const OF_STREAMS: &[Attack] = &[
     attack(
         "rapid reset",
@@ -131,7 +132,7 @@ const OF_STREAMS: &[Attack] = &[
     attack("HEADERS on a stream that is over", || get(1, "/"), |_| get(1, "/"), STREAM_CLOSED),
 ];
 
-/// Of frames that are no requests.
+/// Floods of frames that are no requests.
 const OF_FRAMES: &[Attack] = &[
     attack("PING", nothing, |_| frame(kind::PING, 0, 0, &[7; 8]), ENHANCE_YOUR_CALM),
     attack("SETTINGS", nothing, |_| frame(kind::SETTINGS, 0, 0, &[]), ENHANCE_YOUR_CALM),
@@ -195,7 +196,7 @@ const OF_FRAMES: &[Attack] = &[
     attack("GOAWAY", nothing, |_| frame(kind::GOAWAY, 0, 0, &[0; 8]), ENHANCE_YOUR_CALM),
 ];
 
-/// She asks for something; panics unless she has it within as many turns as it may take.
+/// The honest client sends a request. Panics unless the response comes within the allowed turns.
 fn ask(stage: &mut Stage, honest: &Peer, stream: u32, what: &str) {
     honest.send(&get(stream, "/"));
     let mut received = Vec::new();
@@ -213,8 +214,8 @@ fn ask(stage: &mut Stage, honest: &Peer, stream: u32, what: &str) {
     panic!("{what}: no answer on stream {stream} within {TURNS_MAX} turns: {received:?}");
 }
 
-/// Sends until the attacker is ended, a batch each time that so long has gone by; returns what he
-/// was told.
+/// Sends a batch each time `pace` has passed, until the attacker's connection is closed. Returns
+/// what the attacker was sent.
 fn run(attack: &Attack, pace: Duration) -> Vec<u8> {
     let name = attack.name;
     let mut stage = Stage::new();
@@ -259,8 +260,8 @@ fn a_flood_of_frames_is_ended_without_effect_on_other_clients() {
     ends_all(OF_FRAMES, Duration::ZERO);
 }
 
-/// A megabyte a second is what a loop gets done that is slow, or has little of its core: what time
-/// forgives must not let him go on.
+/// A loop that is slow, or gets little CPU time, handles about a megabyte a second. The allowance
+/// that grows with time must not let the attacker go on.
 #[test]
 fn a_flood_of_a_slow_server_is_ended_as_early() {
     let pace = Duration::from_millis(16);
@@ -268,8 +269,8 @@ fn a_flood_of_a_slow_server_is_ended_as_early() {
     ends_all(OF_FRAMES, pace);
 }
 
-/// He asks for a hundred responses without end, and takes nothing: by a window of nothing, by not
-/// reading, or both.
+/// The attacker keeps requesting a hundred endless responses and takes nothing: with a window of
+/// zero, by not reading, or both.
 #[test]
 fn a_client_that_takes_no_response_is_ended_and_its_held_bytes_are_bounded() {
     for (window, reads) in [(0, true), (0, false), (1 << 30, false)] {
@@ -296,7 +297,7 @@ fn a_client_that_takes_no_response_is_ended_and_its_held_bytes_are_bounded() {
         }
         assert!(attacker.is_ended(), "window {window}, reads {reads}: he goes on");
         assert!(stage.counters.response_timeouts() > 0);
-        // One who reads nothing cannot be told.
+        // A peer that reads nothing cannot be told.
         let resets = frames(&told).iter().filter(|(kind, ..)| *kind == kind::RST_STREAM).count();
         let expected = if reads { (100, Some(NO_ERROR)) } else { (0, None) };
         assert_eq!((resets, goaway(&told)), expected, "window {window}, reads {reads}");
@@ -304,7 +305,7 @@ fn a_client_that_takes_no_response_is_ended_and_its_held_bytes_are_bounded() {
     }
 }
 
-/// He opens connections and says no more than half of a preface, or nothing behind it.
+/// The attacker opens connections and sends a part of the preface, or nothing after it.
 #[test]
 fn a_client_that_stalls_in_the_preface_is_timed_out() {
     let whole = beginning(65_535);

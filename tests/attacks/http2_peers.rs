@@ -1,5 +1,5 @@
-//! Clients of HTTP/2 that are not ours, on scripted sockets: one honest, one that does as it likes;
-//! and the server that both talk to.
+//! Scripted HTTP/2 clients that are not ours, one honest and one hostile, and the server that both
+//! talk to.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use rotor::stream::BytesHeld;
 use rotor::stream::testing::{Door, Peer, ScriptedListener, TestLoop, listener};
 use rotor::{Scope, Time};
 
-/// RFC 9113 §6.
+/// Frame types, RFC 9113 §6.
 pub(crate) mod kind {
     pub(crate) const DATA: u8 = 0;
     pub(crate) const HEADERS: u8 = 1;
@@ -37,7 +37,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     frame
 }
 
-/// A request whose octets are those of the static table, but for its path.
+/// A request whose fields are all in the static table, except for its path.
 pub(crate) fn block(method: u8, path: &str) -> Vec<u8> {
     let mut block = vec![method, 0x86, 0x04, path.len() as u8];
     block.extend(path.as_bytes());
@@ -53,7 +53,7 @@ pub(crate) fn post(stream: u32, path: &str) -> Vec<u8> {
     frame(kind::HEADERS, END_HEADERS, stream, &block(0x83, path))
 }
 
-/// The preface and settings, with a first window of so many octets for each response.
+/// The preface and SETTINGS, with an initial window of `window` bytes for each response.
 pub(crate) fn beginning(window: u32) -> Vec<u8> {
     let settings = [&[0, 4][..], &window.to_be_bytes()].concat();
     [
@@ -64,7 +64,8 @@ pub(crate) fn beginning(window: u32) -> Vec<u8> {
     .concat()
 }
 
-/// Answers at once, takes bodies in pieces, waits forever, or sends without end as there is room.
+/// Responds immediately, reads bodies in pieces, waits forever, or sends without end while there is
+/// room.
 pub(crate) struct Site;
 
 impl Site {
@@ -121,12 +122,12 @@ impl Server for Site {
     }
 }
 
-/// A server with the defaults, in a loop in memory.
+/// A server with default settings, in an in-memory loop.
 pub(crate) struct Stage {
     pub(crate) test: TestLoop<HttpAccept<Site, ScriptedListener>>,
     door: Door,
     pub(crate) counters: Arc<Counters>,
-    /// What the connections hold.
+    /// How much the connections hold.
     pub(crate) held: Arc<BytesHeld>,
 }
 
@@ -140,14 +141,14 @@ impl Stage {
         Stage { test, door, counters, held }
     }
 
-    /// One that has said nothing.
+    /// A connection that has sent nothing.
     pub(crate) fn silent(&mut self) -> Peer {
         let peer = self.door.connect();
         self.test.settle();
         peer
     }
 
-    /// One that has begun.
+    /// A connection that has sent the preface and SETTINGS.
     pub(crate) fn connect(&mut self, window: u32) -> Peer {
         let peer = self.silent();
         peer.send(&beginning(window));
@@ -157,7 +158,7 @@ impl Stage {
     }
 }
 
-/// Each frame that has come: kind, flags, stream, payload.
+/// Each received frame: type, flags, stream, payload.
 pub(crate) fn frames(mut bytes: &[u8]) -> Vec<(u8, u8, u32, Vec<u8>)> {
     let mut frames = Vec::new();
     while bytes.len() >= 9 {
@@ -170,7 +171,7 @@ pub(crate) fn frames(mut bytes: &[u8]) -> Vec<(u8, u8, u32, Vec<u8>)> {
     frames
 }
 
-/// The code of the GOAWAY that was said last.
+/// The error code of the last GOAWAY.
 pub(crate) fn goaway(bytes: &[u8]) -> Option<u32> {
     let frames = frames(bytes);
     let last = frames.iter().rev().find(|(kind, ..)| *kind == kind::GOAWAY);

@@ -1,7 +1,7 @@
-//! Attacks that lead through several crates, each told from the attacker's side: what he does, step
-//! by step, and what he must not get.
+//! Attacks that involve several crates. Each is told from the attacker's side: what the attacker
+//! does, step by step, and what must not succeed.
 //!
-//! Those that one crate can show by itself are beside its other tests.
+//! Attacks on a single crate are tested in that crate.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "attackers with plain sockets, outside of any loop")]
 

@@ -1,5 +1,5 @@
-//! Somebody off the path sees a number that a service shows to everybody, computes what its
-//! resolver asks next, and has a forged answer there first.
+//! An off-path attacker sees a random number that a service shows to everybody, computes the next
+//! query of its resolver, and gets a forged answer there first.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream as Client, UdpSocket};
@@ -16,7 +16,7 @@ use rotor::{Config, Loop, LoopHandle, rotor_compose};
 /// Far more than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The host that is asked for, and its labels as they stand in a message.
+/// The host that is looked up, and its labels as in a DNS message.
 const HOST: &str = "login.bank.example";
 const LABELS: [&str; 3] = ["login", "bank", "example"];
 const HONEST: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -29,8 +29,8 @@ rotor_compose! {
     }
 }
 
-/// A service that shows files to everybody and looks names up for itself, in one loop on a thread
-/// of its own.
+/// A service that serves files to everybody and does its own DNS lookups. Both run in one loop, on
+/// its own thread.
 struct Service {
     http: SocketAddr,
     dns: Dns,
@@ -63,7 +63,7 @@ impl Service {
         Service { http, dns, handle, thread: Some(thread) }
     }
 
-    /// What anybody gets who asks for two parts of a file.
+    /// The multipart boundary that anybody gets who requests two ranges of a file.
     fn boundary(&self) -> String {
         let mut client = Client::connect(self.http).expect("it listens");
         client.set_read_timeout(Some(PATIENCE)).expect("not zero");
@@ -86,12 +86,12 @@ impl Drop for Service {
     }
 }
 
-/// SplitMix64, whose every step can be undone: what it was given, from what it gave.
+/// SplitMix64. Every step is invertible: the state follows from the output.
 struct SplitMix64(u64);
 
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 const FACTORS: [u64; 2] = [0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB];
-/// Their inverses modulo 2^64.
+/// The inverses of the factors modulo 2^64.
 const INVERSES: [u64; 2] = [0x96DE_1B17_3F11_9089, 0x3196_42B2_D24D_8EC3];
 
 impl SplitMix64 {
@@ -110,12 +110,12 @@ impl SplitMix64 {
     }
 }
 
-/// What a question is told from others by.
+/// What distinguishes a query from others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Marks {
     port: u16,
     id: u16,
-    /// The name on the wire, with its capitals.
+    /// The name on the wire, with its mixed case.
     name: Vec<u8>,
 }
 
@@ -124,7 +124,7 @@ impl Marks {
     /// ids, letters and ports were drawn when this attack was found: the upper bits of each.
     fn predicted(numbers: &mut SplitMix64) -> Marks {
         let mut bits = || (numbers.next() >> 32) as u32;
-        // A question is written once more before it is sent.
+        // A query is built once more before it is sent.
         let (_, _, id, case, port) = (bits(), bits(), bits(), bits(), bits());
         let mut name = Vec::new();
         let mut left = 32;
@@ -139,7 +139,7 @@ impl Marks {
         Marks { port: 1024 + (port % (65_536 - 1024)) as u16, id: (id >> 16) as u16, name }
     }
 
-    /// Those of a question that was seen, which the attacker does not see.
+    /// The marks of a real query, which the attacker cannot see.
     fn seen(query: &[u8], from: SocketAddr) -> Marks {
         let end = 12 + HOST.len() + 2;
         Marks {
@@ -149,7 +149,7 @@ impl Marks {
         }
     }
 
-    /// An answer that fits: one address, good for a minute.
+    /// An answer that matches: one address, with a TTL of a minute.
     fn answer(&self, address: Ipv4Addr) -> Vec<u8> {
         let id = self.id.to_be_bytes();
         let head = [id[0], id[1], 0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0];
@@ -175,13 +175,13 @@ fn a_visible_multipart_boundary_does_not_reveal_the_next_dns_query() {
     let mut query = [0; 512];
     let (length, asker) = loop {
         match server.recv_from(&mut query) {
-            // The process was stopped meanwhile, and went on (signal(7)).
+            // The process was stopped and continued meanwhile (signal(7)).
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             received => break received.expect("it asks"),
         }
     };
-    // The attacker has the server's address on his datagrams, as everybody can who may send forged
-    // ones at all, and is faster than the server.
+    // The attacker spoofs the server's address, as anybody can who can send forged datagrams at
+    // all, and is faster than the server.
     let predicted = Marks::predicted(&mut SplitMix64::after(halves[1]));
     let to = SocketAddr::new(asker.ip(), predicted.port);
     server.send_to(&predicted.answer(FORGED), to).expect("loopback takes it");
@@ -191,6 +191,6 @@ fn a_visible_multipart_boundary_does_not_reveal_the_next_dns_query() {
     let answer = reply.wait().expect("a reply").expect("an answer");
     assert_eq!(answer.data, [Data::A(HONEST)]);
     assert_ne!(predicted, seen);
-    // The second half would have confirmed to the attacker that he is right.
+    // The second half would have confirmed the attacker's guess.
     assert_ne!(SplitMix64::after(halves[0]).next(), halves[1]);
 }

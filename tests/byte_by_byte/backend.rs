@@ -1,5 +1,5 @@
-//! The loop on which bytes come one by one: a backend around another, which tells each socket of
-//! each byte by an event of its own.
+//! A loop that delivers input byte by byte. Its backend wraps another one and notifies each socket
+//! of each byte by a separate event.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -11,29 +11,29 @@ use std::time::SystemTime;
 use rotor_core::backend::{BackendHandle, JobOrder, OffloadJob, Wake};
 use rotor_core::{Backend, EventSet, Time, Token};
 
-/// How many turns are taken without a look at the backend inside, at most, while bytes are at hand:
-/// a look is a system call, which costs more than all else that a byte does.
+/// The maximum number of turns without polling the inner backend while bytes are available. A poll
+/// is a system call, which costs more than everything else about a byte.
 const LOOKS_EVERY: u64 = 64;
 
-/// A backend around `B`. Its sockets are [`OneByOne`](super::socket::OneByOne); those of `B` work
-/// on it as well.
+/// A backend that wraps `B`. Its sockets are [`OneByOne`](super::socket::OneByOne); sockets of `B`
+/// work on it as well.
 pub(crate) struct ByteByByte<B> {
     inner: B,
     bytes: Rc<Bytes>,
 }
 
-/// What the sockets of a loop and its backend share.
+/// The state that the sockets of a loop share with its backend.
 #[derive(Default)]
 pub(crate) struct Bytes {
-    /// How many times the backend was asked what is ready.
+    /// How many times the backend was polled.
     wait: Cell<u64>,
-    /// Whose byte was taken, since then: they are told of the next one.
+    /// The machines that have taken a byte since the last poll. They are notified of the next one.
     told_next: RefCell<Vec<Token>>,
-    /// How many were taken of sockets in all.
+    /// The total number of bytes taken from sockets.
     taken: Cell<u64>,
 }
 
-/// The handle, around that of the backend inside.
+/// The handle. It wraps that of the inner backend.
 pub(crate) struct Handle {
     inner: Box<dyn BackendHandle>,
     bytes: Rc<Bytes>,
@@ -44,7 +44,7 @@ impl<B> ByteByByte<B> {
         ByteByByte { inner, bytes: Rc::default() }
     }
 
-    /// What counts the bytes, to be read while the loop runs.
+    /// The byte counter, to be read while the loop runs.
     #[allow(dead_code, reason = "a program does not count")]
     pub(crate) fn bytes(&self) -> Rc<Bytes> {
         self.bytes.clone()
@@ -52,19 +52,19 @@ impl<B> ByteByByte<B> {
 }
 
 impl Bytes {
-    /// How many bytes were taken of sockets.
+    /// How many bytes were taken from sockets.
     #[allow(dead_code, reason = "a program does not count")]
     pub(crate) fn taken(&self) -> u64 {
         self.taken.get()
     }
 
-    /// The wait in whose events the machines now are.
+    /// The number of the poll whose events are being handled.
     pub(super) fn wait(&self) -> u64 {
         self.wait.get()
     }
 
-    /// A machine has taken a byte of its socket: it is told of the next one, or of nothing, by the
-    /// next wait.
+    /// A machine has taken a byte from its socket. The next poll notifies it, whether or not there
+    /// is another byte.
     pub(super) fn take(&self, machine: Token) {
         self.taken.set(self.taken.get() + 1);
         self.told_next.borrow_mut().push(machine);
@@ -92,7 +92,7 @@ impl<B: Backend> Backend for ByteByByte<B> {
         if wait.is_multiple_of(LOOKS_EVERY) || self.inner.may_have_more() {
             self.inner.wait(Some(Time::ZERO), ready)?;
         }
-        // The second event of a machine in one wait would be spurious: its socket gives no more.
+        // A second event of a machine in one poll would be spurious: its socket gives no more.
         ready.extend(told_next.drain(..).map(|machine| (machine, EventSet::READABLE)));
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! On the loop on which bytes come one by one, that is what they do.
+//! Checks that the loop that delivers input byte by byte does so.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "the other end is no machine")]
 
@@ -25,13 +25,13 @@ use self::socket::OneByOneListener;
 /// How long a turn waits.
 const WAIT: Duration = Duration::from_millis(10);
 
-/// How long a peer waits for an answer: what is lost is not to be waited for without end.
+/// How long a peer waits for a response, so that a lost one does not block the test forever.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long the input of [`Watcher`] is.
+/// The length of the input of [`Watcher`].
 const WATCHED: usize = 1000;
 
-/// Takes nothing, waits for more than there is, and notes how much there was.
+/// Consumes nothing, waits for more input than there is, and records how much there was.
 struct Watcher;
 
 impl Watcher {
@@ -60,8 +60,8 @@ impl Protocol for Watcher {
     }
 }
 
-/// What came back from a machine that was sent something in one piece, what it noted, and how many
-/// turns it took.
+/// What a machine sent back for input sent in one piece, what it recorded, and how many turns it
+/// took.
 struct TalkResult<C> {
     answer: Vec<u8>,
     noted: C,
@@ -116,12 +116,12 @@ fn a_machine_is_called_after_each_byte_in_a_separate_turn() {
     assert_eq!(noted, Vec::from_iter(1..=WATCHED));
     assert_eq!(bytes.taken(), WATCHED as u64);
     assert!(turns >= WATCHED as u64, "{turns}");
-    // That the same comes in one piece where nothing is done about it.
+    // Without the wrapper the same input comes in large pieces.
     let plain = run_watcher::<TcpListener>(Mio::new(64).expect("descriptors are left"));
     assert!(plain.noted.len() < 10, "{:?}", plain.noted);
 }
 
-/// A frame of a client, whose mask is `mask`.
+/// A frame of a client. Its masking key is `mask`.
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mask = *b"mask";
     let mut frame = vec![first];
@@ -140,7 +140,7 @@ const REQUEST: &[u8] =
     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
     Sec-WebSocket-Extensions: permessage-deflate; client_no_context_takeover\r\n\r\n";
 
-/// What an echo answers behind its head.
+/// What an echo sends after the head of its response.
 fn echoed<L: Listener<Address = SocketAddr>>(backend: impl Backend, frames: &[u8]) -> Vec<u8> {
     let config = WebSocketConfig::new().deflate(Deflate::new()).share();
     let seed = HttpSeed::<Site<()>>::new(config, ServerConfig::new());
@@ -149,14 +149,14 @@ fn echoed<L: Listener<Address = SocketAddr>>(backend: impl Backend, frames: &[u8
     let answer = talk.answer;
     assert!(answer.starts_with(b"HTTP/1.1 101 "), "{}", answer.escape_ascii());
     let head = answer.windows(4).position(|end| end == b"\r\n\r\n").expect("it has an end");
-    // With the date in it, which is that of now.
+    // The head contains the current date.
     answer[head..].to_vec()
 }
 
 #[test]
 fn an_echo_does_not_depend_on_how_bytes_arrive() {
     let long: Vec<u8> = (0..100_000_u32).map(|byte| (byte % 251) as u8).collect();
-    // What it sends back is compressed; "Hello" by RFC 7692, 7.2.3.1.
+    // The echo compresses its messages; "Hello" is from RFC 7692, 7.2.3.1.
     let good = [
         frame(0x01, "κόσ".as_bytes()),
         frame(0x89, b"?"),
@@ -179,7 +179,7 @@ fn an_echo_does_not_depend_on_how_bytes_arrive() {
         let by_one = echoed::<OneByOneListener<TcpListener>>(backend, &frames);
         let plain = echoed::<TcpListener>(Mio::new(64).expect("descriptors are left"), &frames);
         assert!(by_one == plain, "{}", end.escape_ascii());
-        // Of what comes behind the byte that ends it, who closes may have had enough.
+        // The echo may close after any byte of `end`, and leave the rest unread.
         let (least, most) = (frames.len() - end.len(), frames.len());
         let taken = bytes.taken() as usize - REQUEST.len();
         assert!((least..=most).contains(&taken), "{least} {taken} {most}");

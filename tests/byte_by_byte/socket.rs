@@ -1,4 +1,4 @@
-//! `OneByOne`: a socket of which each read gives one byte, and no event more than one.
+//! `OneByOne`: a socket that returns one byte per read and per event.
 
 use std::any::{Any, TypeId};
 use std::fs::File;
@@ -12,24 +12,24 @@ use rotor_core::{Interest, Scope, Token};
 
 use super::backend::{Bytes, Handle};
 
-/// How much is read of the socket inside at a time.
+/// How much is read from the inner socket at a time.
 const AHEAD_BYTES: usize = 64 * 1024;
 
-/// A socket around another, on a loop [byte by byte](super::backend::ByteByByte). What has come is
-/// read at once, so that a byte costs no system call, and is given as a peer would have sent it
-/// that sends each byte by itself and waits until it was taken: one, then `WouldBlock`, until the
-/// event of the next.
+/// A socket that wraps another, on a loop [byte by byte](super::backend::ByteByByte). It reads
+/// ahead, so a byte costs no system call. It then behaves as if the peer sent each byte separately
+/// and waited until it was taken: it returns one byte, then `WouldBlock` until the event of the
+/// next byte.
 pub(crate) struct OneByOne<S> {
     inner: S,
-    /// Where it is registered.
+    /// Its registration.
     place: Option<(Rc<Bytes>, Token)>,
-    /// The wait in whose events it has given a byte last.
+    /// The poll in whose events it last returned a byte.
     gave: u64,
     ahead: Vec<u8>,
     given: usize,
 }
 
-/// A listener whose connections come byte by byte.
+/// A listener whose connections deliver input byte by byte.
 pub(crate) struct OneByOneListener<L>(L);
 
 impl<S> OneByOne<S> {
@@ -39,7 +39,7 @@ impl<S> OneByOne<S> {
 }
 
 impl<S: Read> OneByOne<S> {
-    /// The next byte; nothing at the end.
+    /// The next byte, or `None` at EOF.
     fn next_byte(&mut self) -> io::Result<Option<u8>> {
         if self.given == self.ahead.len() {
             self.given = 0;
@@ -56,7 +56,7 @@ impl<S: Read> OneByOne<S> {
 
 impl<S: Read> Read for OneByOne<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // A read of no bytes asks whether the socket inside is connected.
+        // A read into an empty buffer checks whether the inner socket is connected.
         let Some(first) = buffer.first_mut() else { return self.inner.read(buffer) };
         let Some((bytes, _)) = &self.place else { return Err(ErrorKind::NotConnected.into()) };
         if self.gave == bytes.wait() {
@@ -171,7 +171,7 @@ impl<S: StreamSocket> StreamSocket for OneByOne<S> {
         self.inner.holds_input()
     }
 
-    /// Whatever follows a byte is told of by an event: it was asked for when the byte was given.
+    /// An event follows each byte: it was requested when the byte was returned.
     fn short_read_drains(&self) -> bool {
         true
     }
@@ -192,7 +192,7 @@ impl<S: StreamSocket> StreamSocket for OneByOne<S> {
         self.inner.unsent_len()
     }
 
-    /// What was read ahead stands for what the kernel would hold.
+    /// The bytes read ahead stand for what the kernel would hold, so they do not count.
     fn held_bytes(&self) -> usize {
         self.inner.held_bytes()
     }

@@ -1,5 +1,5 @@
-//! The examples `ws_echo` and `ws_client` on a loop on which bytes come one by one:
-//! `tests/long/autobahn` points the Autobahn suite at them.
+//! The examples `ws_echo` and `ws_client` on a loop that delivers input byte by byte.
+//! `tests/long/autobahn` runs the Autobahn suite against them.
 //!
 //! ```text
 //! cargo run --release -p rotor-tests --example ws_byte_by_byte server [ADDRESS]
@@ -32,7 +32,7 @@ use self::client::{Console, DialRequest, Dialer, EchoHandler};
 use self::echo::Site;
 use self::socket::{OneByOne, OneByOneListener};
 
-/// There are few connections.
+/// The suite uses few connections.
 const EVENTS_MAX: usize = 64;
 
 type OnTcp = ByAddress<MaybeTls<OneByOne<TcpStream>>>;
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// As long as the suite's messages are, and as many fragments as one of them has.
+/// The limits fit the longest messages of the suite, and its largest number of fragments.
 fn config() -> Arc<WebSocketConfig> {
     let config = WebSocketConfig::new().message_max(64 << 20).fragments_max(1 << 17);
     config.deflate(Deflate::new()).origins(Origins::Any).share()

@@ -1,4 +1,4 @@
-//! The UDP echo server: its budget, and another kind of datagram.
+//! The UDP echo server: its budget, and another kind of datagram socket.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -37,7 +37,8 @@ fn datagrams_beyond_the_budget_of_one_event_are_handled_in_later_turns() {
     run_until_idle(&mut instance);
     for number in 0..150 {
         let mut received = [0; 2];
-        // Told to ask again where the process was stopped meanwhile, and went on (signal(7)).
+        // A receive with a timeout fails with EINTR if the process was stopped and continued
+        // meanwhile (signal(7)).
         let length = loop {
             match client.recv(&mut received) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

@@ -1,4 +1,4 @@
-//! Loops that are driven turn by turn, and the clients that they serve.
+//! Loops that are driven turn by turn, and their clients.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -9,15 +9,15 @@ use rotor::{Config, Loop, LoopInstance, Machine, Response, Stats, Time};
 
 use crate::echo::{CountsEchoes, EchoServer};
 
-/// How long anything may take before a test gives up: far more than it takes, so that it is no
-/// measure of speed.
+/// How long a test waits before it gives up. It is far longer than anything here takes, so it does
+/// not measure speed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// More turns than anything here needs that does not spin.
+/// More turns than any test here needs, unless the loop spins.
 const TURNS_MAX: usize = 2_000;
 
-/// A loop that spins is told from one that works by this: so many turns after the last event it
-/// must have come to rest.
+/// Tells a loop that spins from one that works: it must be idle this many turns after the last
+/// event.
 const TURNS_TO_IDLE: usize = 10;
 
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl CountsEchoes for Total {
     }
 }
 
-/// A loop with so many echo servers, each on an address of its own.
+/// A loop with `count` echo servers, each on its own address.
 pub(crate) fn echo_servers(
     config: &Config,
     count: usize,
@@ -52,7 +52,7 @@ pub(crate) fn echo_servers(
     (creator.instantiate(Total::default()), addresses)
 }
 
-/// Takes turns until `done`; how many it took.
+/// Takes turns until `done` holds. Returns how many.
 pub(crate) fn drive<M: Machine>(
     instance: &mut LoopInstance<M>,
     mut done: impl FnMut() -> bool,
@@ -63,14 +63,14 @@ pub(crate) fn drive<M: Machine>(
             return turn;
         }
         assert!(began.elapsed() < PATIENCE, "it never happens: {:?}", instance.stats());
-        // A wait that nothing ends is over soon, in case the kernel is late; the condition decides.
+        // The wait has a short timeout, in case the kernel is late. The condition decides.
         let ended = instance.turn(Some(Duration::from_millis(100))).expect("the backend waits");
         assert_eq!(ended, None, "the loop has ended");
     }
     panic!("it spins: not done after {TURNS_MAX} turns: {:?}", instance.stats());
 }
 
-/// Takes turns, without waiting, until nothing is left to do. Fails if there always is something.
+/// Takes turns without waiting until nothing is left to do. Fails if the loop never gets there.
 pub(crate) fn run_until_idle<M: Machine>(instance: &mut LoopInstance<M>) -> Stats {
     let stats = instance.stats();
     for _ in 0..TURNS_TO_IDLE {
@@ -94,26 +94,26 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Connects, which the system does whether or not the server has accepted.
+    /// Connects. The kernel completes the handshake whether or not the server has accepted.
     pub(crate) fn connect(address: SocketAddr) -> Client {
         let socket = TcpStream::connect(address).expect("the listener is open");
         socket.set_nonblocking(true).expect("a socket");
         Client { socket }
     }
 
-    /// Connects and sends a question.
+    /// Connects and sends a request.
     pub(crate) fn ask(address: SocketAddr) -> Client {
         let mut client = Client::connect(address);
         client.socket.write_all(b"?").expect("the system takes it");
         client
     }
 
-    /// Whether there is something to read, or the connection has ended or failed.
+    /// Whether there is input, EOF or an error.
     pub(crate) fn is_answered(&self) -> bool {
         !matches!(self.socket.peek(&mut [0]), Err(e) if e.kind() == ErrorKind::WouldBlock)
     }
 
-    /// Checks that the answer is what was asked.
+    /// Checks that the response equals the request.
     pub(crate) fn check_answer(&mut self) {
         let mut answer = [0; 2];
         let length = self.socket.read(&mut answer).expect("an answer, not a reset");
@@ -124,7 +124,7 @@ impl Client {
         matches!(self.socket.read(&mut [0]), Ok(0))
     }
 
-    /// Sends until the system takes no more; how many bytes that were.
+    /// Writes until the kernel takes no more. Returns how many bytes it took.
     pub(crate) fn flood(&mut self) -> usize {
         let mut sent = 0;
         loop {
@@ -137,7 +137,7 @@ impl Client {
     }
 }
 
-/// The clients that are answered, taken out of `waiting`.
+/// Removes the clients with a response from `waiting` and returns them.
 pub(crate) fn take_answered(waiting: &mut Vec<Client>) -> Vec<Client> {
     let (mut answered, left): (Vec<Client>, Vec<Client>) =
         std::mem::take(waiting).into_iter().partition(Client::is_answered);

@@ -11,7 +11,7 @@ fn a_flooding_peer_does_not_starve_the_others() {
     let (mut instance, addresses) = echo_servers(&Config::new(), 1);
     let (mut busy, stats) = (Client::connect(addresses[0]), instance.stats());
     drive(&mut instance, || stats.read().alive == 2);
-    // As much as the system holds: several turns' work.
+    // As much as the kernel buffers: several turns' work.
     let flood = busy.flood();
     assert!(flood > 16 * 4096 * 4, "only {flood} bytes");
     let mut quiet = Client::ask(addresses[0]);
@@ -42,7 +42,7 @@ fn a_peer_that_does_not_read_causes_no_busy_turns() {
     );
 }
 
-/// Whatever was sent may take many turns.
+/// As `run_until_idle`, for work that may take many turns.
 fn run_until_idle_slowly<M: rotor::Machine>(instance: &mut rotor::LoopInstance<M>) {
     let stats = instance.stats();
     let events = Cell::new(u64::MAX);

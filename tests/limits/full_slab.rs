@@ -16,14 +16,14 @@ fn a_listener_pauses_at_a_full_slab_and_resumes_when_a_slot_is_freed() {
     let mut served = take_answered(&mut waiting);
     assert_eq!(served.len(), 2);
 
-    // More clients change nothing, and cost no more than their event.
+    // More clients change nothing. Each costs only its event.
     waiting.push(Client::ask(addresses[0]));
     let still_full = run_until_idle(&mut instance);
     assert_eq!(still_full.spawned, 3);
     assert!(still_full.turns - full.turns < 10, "{still_full:?}");
     assert!(!waiting.iter().any(Client::is_answered));
 
-    // Each client that leaves lets one in, in the order in which they came.
+    // Each client that leaves admits one more, in the order in which they connected.
     for left in (0..4).rev() {
         drop(served.remove(0));
         drive(&mut instance, || waiting[0].is_answered());
@@ -70,7 +70,7 @@ fn two_listeners_on_one_full_slab_take_turns() {
         assert_eq!(answered[0].len() + answered[1].len(), 1, "there is one slot");
         order.push(usize::from(answered[0].is_empty()));
     }
-    // Once both wait, each freed slot goes to the one that has waited longer, until one has no
+    // Once both wait, each freed slot goes to the listener that has waited longer, until one has no
     // client left.
     let longest = order.chunk_by(|a, b| a == b).map(<[usize]>::len).max();
     assert!(longest <= Some(2), "{order:?}");
@@ -87,8 +87,8 @@ fn a_freed_slot_goes_to_the_waiting_listener_before_the_busy_one() {
         run_until_idle(&mut instance);
         let mut before = 0;
         while !patient.is_answered() {
-            // Both are there when the loop looks: the end of the one and the next of the same
-            // listener.
+            // The loop sees both in one turn: the end of one client, and the next client of the
+            // same listener.
             drop(current);
             current = Client::ask(busy);
             drive(&mut instance, || patient.is_answered() || current.is_answered());
@@ -103,8 +103,8 @@ fn a_freed_slot_goes_to_the_waiting_listener_before_the_busy_one() {
 
 #[test]
 fn an_accepted_connection_without_a_slot_is_retained_until_one_is_free() {
-    // With one spawn an event, both listeners accept one more than they may make at once; then one
-    // slot is left.
+    // With one spawn per event, each listener accepts one connection more than it may spawn in that
+    // call. After that one slot is left.
     let config = Config::new().machines_max(5).spawns_per_event(1);
     let (mut instance, addresses) = echo_servers(&config, 2);
     let mut waiting: Vec<Client> =
@@ -125,7 +125,7 @@ fn a_drain_serves_accepted_connections_and_then_ends() {
     let mut waiting: Vec<Client> =
         [0, 0, 1, 1].iter().map(|&server| Client::ask(addresses[server])).collect();
     drive(&mut instance, || waiting.iter().filter(|client| client.is_answered()).count() == 3);
-    // One is held by its listener now.
+    // One connection is held by its listener now.
     instance.handle().drain(Duration::from_secs(60));
     assert_eq!(instance.run().expect("the backend waits"), Exit::Drained { dropped: 0 });
     waiting.iter_mut().for_each(Client::check_answer);

@@ -1,5 +1,5 @@
-//! Loops that share an address, each with its own queue (SO_REUSEPORT): one that is full keeps its
-//! own clients waiting.
+//! Loops that share an address, each with its own accept queue (SO_REUSEPORT). A full loop delays
+//! only its own clients.
 #![cfg(target_os = "linux")]
 
 use std::io::{Read, Write};
@@ -15,10 +15,11 @@ use rotor::{Config, Exit, Loop, Response, StatsHandle};
 use crate::driving::{PATIENCE, Total};
 use crate::echo::EchoServer;
 
-/// So many clients that some will be for either loop: all for the same one has a chance of 2⁻⁶³.
+/// Enough clients that both loops get some: the chance that one loop gets all is 2⁻⁶³.
 const CLIENTS: usize = 64;
 
-/// Two loops on one address; the first has room for one connection. And what they do, in order.
+/// Starts two loops on one address. The first has room for one connection. Also returns the stats
+/// of each, in order.
 fn start() -> (LoopGroup, SocketAddr, Vec<StatsHandle>) {
     let any = (Ipv4Addr::LOCALHOST, 0).into();
     let listeners = TcpListeners::bind(any, &ListenOptions::new(), 2).expect("a free port");
@@ -43,7 +44,7 @@ fn start() -> (LoopGroup, SocketAddr, Vec<StatsHandle>) {
     (group, address, stats.into_iter().map(|(_, stats)| stats).collect())
 }
 
-/// Connects and asks; sends the connection on when it was answered.
+/// Connects and sends a request. Sends the connection over the channel when it has been answered.
 fn ask(address: SocketAddr, answered: mpsc::Sender<TcpStream>) {
     thread::spawn(move || {
         let mut socket = TcpStream::connect(address).expect("the listeners are open");
@@ -54,7 +55,7 @@ fn ask(address: SocketAddr, answered: mpsc::Sender<TcpStream>) {
     });
 }
 
-/// Waits for what another thread is about to do.
+/// Waits for something that another thread is about to do.
 fn wait_until(done: impl Fn() -> bool) {
     let began = Instant::now();
     while !done() {
@@ -69,7 +70,7 @@ fn a_full_loop_of_a_group_delays_no_other_loop_and_drops_no_client() {
     let (sender, answered) = mpsc::channel();
     let mut held = Vec::new();
     let mut asked = 0;
-    // One at a time, and all of them stay, until the small loop has its one connection.
+    // Clients connect one at a time and all stay, until the small loop has its one connection.
     while stats[0].read().alive < 2 {
         ask(address, sender.clone());
         asked += 1;
@@ -83,7 +84,7 @@ fn a_full_loop_of_a_group_delays_no_other_loop_and_drops_no_client() {
     for _ in 0..CLIENTS {
         ask(address, sender.clone());
     }
-    // What the other loop gets is answered, while the small one is full.
+    // Clients of the other loop are answered while the small loop is full.
     for number in 0..CLIENTS / 8 {
         let socket = answered.recv_timeout(PATIENCE);
         held.push(socket.unwrap_or_else(|_| panic!("only {number} clients were answered")));
@@ -92,7 +93,7 @@ fn a_full_loop_of_a_group_delays_no_other_loop_and_drops_no_client() {
     let turns = stats[0].read().turns - turns;
     assert!(turns <= 2 * CLIENTS as u64, "{turns} turns: it spins");
 
-    // As clients leave, those that wait are served, each by the loop that it came to.
+    // As clients leave, those that wait are served, each by the loop that has it in its queue.
     let mut served = held.len();
     drop(held);
     while served < asked + CLIENTS {

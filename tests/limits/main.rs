@@ -1,8 +1,8 @@
-//! What happens when something runs out: the machines of the examples, on real sockets, in this
-//! process.
+//! What happens when a resource runs out. The machines of the examples run in this process, on real
+//! sockets.
 //!
-//! A loop is driven turn by turn by the test itself, so what it does can be counted, and nothing
-//! waits for time.
+//! Each test drives its loop turn by turn, so it can count what the loop does, and never waits for
+//! a timer.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "clients with plain sockets, outside of any loop")]
 

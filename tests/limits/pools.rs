@@ -1,4 +1,4 @@
-//! Two pools: what fills one of them keeps nobody waiting who needs the other.
+//! Two offload pools: a full pool does not delay requests that need the other.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,7 +15,7 @@ use rotor::{Config, Loop, OffloadPool};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What slow queries wait for.
+/// The event that slow queries wait for.
 #[derive(Default)]
 struct Gate {
     is_open: Mutex<bool>,
@@ -35,7 +35,8 @@ impl Gate {
     }
 }
 
-/// `/report` asks for as long as the gate is closed; all else is a file, read by the loop's pool.
+/// `/report` runs a query that takes until the gate opens. Any other path is a file, read by the
+/// loop's own pool.
 struct Site;
 
 impl Server for Site {
@@ -91,7 +92,7 @@ fn four_slow_queries_on_their_own_pool_do_not_delay_a_file_job() {
     let address = listeners.local_address();
     let (shared, pool) = (gate.clone(), queries.clone());
     let group = LoopGroup::start(listeners, move |listener, _| {
-        // One thread would be taken by one query.
+        // One slow query occupies the only thread.
         let config = Config::new().offload_pool(OffloadPool::new(1, 100));
         let mut creator = Loop::<HttpAccept<Site, TcpListener>>::new(&config)?;
         creator.add_machine_with(|scope| {

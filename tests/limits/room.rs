@@ -1,7 +1,7 @@
-//! Clients that hold all slots, all places of a listener or all descriptors, and say nothing:
-//! others are served all the same.
+//! Silent clients take all slots, all places of a listener or all descriptors. Others are served
+//! nevertheless.
 //!
-//! A program of its own, since the limit of descriptors is one of the whole process.
+//! This is a separate program, because the limit of descriptors applies to the whole process.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "clients with plain sockets, outside of any loop")]
 
@@ -19,9 +19,9 @@ use rotor::stream::{Accept, AcceptConfig};
 use rotor::{Config, Loop, LoopInstance};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Connections that there is room for.
+/// How many connections there is room for.
 const ROOM: usize = 60;
-/// Connections that are there before anybody honest comes.
+/// How many silent connections exist before the first honest client connects.
 const SILENT: usize = 100;
 const HONEST: usize = 20;
 /// The most turns until one of them is answered, while others go on connecting.
@@ -50,16 +50,16 @@ type App = HttpAccept<Hello, TcpListener>;
 struct Test {
     instance: LoopInstance<App>,
     address: SocketAddr,
-    /// Those that hold what there is.
+    /// The silent connections that take the resource.
     silent: Vec<TcpStream>,
-    /// Descriptors that nobody else is to have.
+    /// Keeps descriptors in use so that nobody else can have them.
     taken: Vec<File>,
 }
 
 impl Test {
     fn new(config: Config, accept: AcceptConfig) -> Test {
-        // Any connection that says nothing will do, however short that is: nothing here waits for
-        // time to pass. And what a pause would mend is not mended in this test's time.
+        // Any silent connection may be closed, however short its silence: nothing here waits for
+        // time to pass. Pauses are so long that the tests cannot succeed because of one.
         let accept = accept.idle_min(Duration::ZERO).pause(Duration::from_secs(3_600));
         let mut creator = Loop::<App>::new(&config).expect("a loop");
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -80,7 +80,7 @@ impl Test {
     }
 
     fn connect(&mut self) -> TcpStream {
-        // Where there are none left, one is left to this.
+        // If no descriptors are left, this frees one for the client.
         self.taken.pop();
         let client = TcpStream::connect(self.address).expect("the listener listens");
         client.set_nonblocking(true).expect("a socket");
@@ -95,11 +95,11 @@ impl Test {
     }
 
     fn turn(&mut self) {
-        // A wait that nothing ends is over soon, in case the kernel is late.
+        // The wait has a short timeout, in case the kernel is late.
         self.instance.turn(Some(Duration::from_millis(100))).expect("a turn");
     }
 
-    /// Takes all descriptors but so many.
+    /// Uses up all descriptors except `left`.
     fn leave_descriptors(&mut self, left: usize) {
         while let Ok(file) = File::open("/dev/null") {
             self.taken.push(file);
@@ -107,7 +107,8 @@ impl Test {
         self.taken.truncate(self.taken.len() - left);
     }
 
-    /// All that were silent have been let in at some time; then each who asks is answered soon.
+    /// Each silent client has been accepted at some time. After that each honest client is answered
+    /// soon.
     fn check_honest_clients(mut self, what: &str) {
         let stats = self.instance.stats();
         for _ in 0..2_000 {

@@ -1,5 +1,5 @@
-//! Async handlers of `rotor-async` in virtual time, among all faults: each request gets its own
-//! answer, the time that its future sleeps is the simulation's, and no future outlives its request.
+//! Async handlers of `rotor-async` in virtual time, with all faults: each request gets its own
+//! response, futures sleep in simulated time, and no future outlives its request.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -21,7 +21,7 @@ type Handler = fn(Request, &mut Scope<'_, ()>) -> Answering;
 type Server = HttpAccept<AsyncServer<WithScope<Handler>, ()>, SimTcpListener>;
 
 thread_local! {
-    /// Futures that are alive, of the simulation that this thread runs.
+    /// The number of live futures in the simulation that this thread runs.
     static ALIVE: Cell<i32> = const { Cell::new(0) };
 }
 
@@ -40,7 +40,7 @@ impl Drop for Alive {
     }
 }
 
-/// Sleeps as long as the path says, has another thread turn the body round, sleeps again.
+/// Sleeps as long as the path says, has another thread reverse the body, and sleeps again.
 fn slow_echo(request: Request, scope: &mut Scope<'_, ()>) -> Answering {
     let alive = Alive::new();
     let nap = request.path()[1..].parse().map_or(Duration::ZERO, Duration::from_millis);
@@ -59,7 +59,7 @@ fn slow_echo(request: Request, scope: &mut Scope<'_, ()>) -> Answering {
 }
 
 fn script(number: u32) -> Script {
-    // A job may find no room among faults, and a head may come late.
+    // With faults, the offload queue may be full, and a head may arrive too late.
     let mut script =
         stage::persistent_script().may_refuse(b"HTTP/1.1 503").may_refuse(b"HTTP/1.1 408");
     for request in 0..3 {

@@ -1,5 +1,5 @@
-//! The example `line_chat`: whoever is there hears each line of the others, whole, once, and in the
-//! order in which it was said.
+//! The example `line_chat`: every member receives each line of the others completely, once, and in
+//! the order in which it was sent.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,10 +27,10 @@ impl HasRoom for Chat {
 type Server = Accept<Stream<WithOutbox<Client<Chat>>, SimTcpStream>, SimTcpListener>;
 
 const LINES: u32 = 6;
-/// What nobody but the crier says.
+/// Only the crier sends this.
 const END: &[u8] = b"that is all\n";
 
-/// Says its lines, then stays to the end.
+/// Sends its lines, then stays to the end.
 fn talker(number: u32) -> Script {
     let mut script = stage::persistent_script().receive_until(b"* you are ");
     for line in 0..LINES {
@@ -40,17 +40,17 @@ fn talker(number: u32) -> Script {
     script.receive_until(END)
 }
 
-/// Says over and over that it is over, for longer than anybody takes to come back.
+/// Repeats the end line for longer than any client needs to reconnect.
 fn crier() -> Script {
     let script =
         Script::new().attempts(100).patience(Duration::from_secs(600)).receive_until(b"* you are ");
     (0..80).fold(script, |script, _| script.send(END).pause(Duration::from_secs(2)))
 }
 
-/// What is wrong with what somebody has heard.
+/// Checks what a member has received.
 fn check_transcript(heard: &[u8]) -> Result<(), BoxError> {
     let heard = std::str::from_utf8(heard)?;
-    // By the number of a connection: who it was, and the last line that was heard of it.
+    // From a connection's number to its client, and the number of the last line received from it.
     let mut speakers: BTreeMap<&str, (&str, u32)> = BTreeMap::new();
     for line in heard.strip_suffix('\n').ok_or("it ends within a line")?.split('\n') {
         if let Some(notice) = line.strip_prefix("* ") {
@@ -84,7 +84,7 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     clients.add(sim, crier());
     clients.assert_all_complete(sim)?;
     for transcript in transcripts {
-        // Its own number is where it began to look.
+        // The check starts at the line with its own number.
         check_transcript(&transcript.read().received)?;
     }
     let is_left =

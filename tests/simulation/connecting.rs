@@ -1,6 +1,6 @@
-//! Attempts to connect, to one address and to a host of several, of which some refuse, some are
-//! silent, some are slow: each comes to a connection if it can, and else fails for a reason that
-//! somebody gave.
+//! Attempts to connect, to one address and to a host with several. Some addresses refuse, some are
+//! silent, some are slow. Each attempt leads to a connection if one is possible, and otherwise
+//! fails with the reason of one of the addresses.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,12 +18,12 @@ use crate::lines;
 use crate::stage::{self, FAULTY, PORT};
 
 const LINE: &[u8] = b"hello\n";
-/// The name of all addresses.
+/// The host name with all addresses.
 const NAME: &str = "many";
-/// Where nobody is: what is sent there is lost.
+/// No host has this address: packets to it are lost.
 const NOWHERE: &str = "192.0.2.1";
 
-/// What became of the callers.
+/// The results of the callers.
 struct Callers {
     dns: Dns,
     answered: u32,
@@ -36,7 +36,7 @@ impl HasResolver for Callers {
     }
 }
 
-/// Sends a line and waits for it to come back.
+/// Sends a line and waits for its echo.
 struct Caller {
     _busy: Busy,
 }
@@ -84,8 +84,8 @@ rotor_compose! {
     }
 }
 
-/// A host of callers that finds these addresses under one name. Nothing there crashes or panics,
-/// and there is room.
+/// A host of callers that resolves the name to these addresses. It never crashes or panics, and has
+/// enough slots.
 fn caller_host(sim: &mut Sim, addresses: &[String]) -> Result<Host<Machines>, BoxError> {
     let faults = sim.faults();
     sim.set_faults(faults.clone().set(Fault::SmallSlab, 0.0));
@@ -102,7 +102,7 @@ fn caller_host(sim: &mut Sim, addresses: &[String]) -> Result<Host<Machines>, Bo
     Ok(host)
 }
 
-/// Adds a caller; whether it could begin.
+/// Adds a caller. Returns whether it could start.
 fn add(
     sim: &mut Sim,
     callers: Host<Machines>,
@@ -123,8 +123,8 @@ fn call_by_address(sim: &mut Sim, callers: Host<Machines>, server: SocketAddr) -
     add(sim, callers, |busy, scope| Stream::connect(&server, busy, scope).wrap(Machines::ByAddress))
 }
 
-/// The addresses of the name, in any order: one that answers, and of three that do not (two refuse,
-/// one is silent) any.
+/// The addresses of the name, in any order: one that answers, and some of three that do not (two
+/// refuse, one is silent).
 fn addresses<M>(sim: &mut Sim, server: Host<M>) -> Result<Vec<String>, BoxError> {
     let mut addresses = vec![sim.address(server).to_string()];
     for name in ["refusing", "refusing too"] {
@@ -142,14 +142,14 @@ fn addresses<M>(sim: &mut Sim, server: Host<M>) -> Result<Vec<String>, BoxError>
     Ok(addresses)
 }
 
-/// How many callers have been answered, and how many have got no connection.
+/// How many callers were answered, and the errors of those that got no connection.
 fn outcomes(sim: &mut Sim, callers: Host<Machines>) -> (u32, Vec<String>) {
     sim.with(callers, |instance| (instance.context().answered, instance.context().failed.clone()))
         .unwrap_or_default()
 }
 
-/// Attempts are 250 ms apart and take up to more than a second, so that some are under way when
-/// others fail.
+/// Attempts are 250 ms apart and take up to more than a second, so some are pending when others
+/// fail.
 fn slow_network() -> Network {
     Network::new().latency(Duration::from_millis(10)..Duration::from_millis(600))
 }
@@ -188,7 +188,7 @@ fn each_failed_attempt_has_a_cause_and_none_follows_the_healing() {
                 sim.run_for(FAULTY / 40)?;
             }
             stage::heal(sim, server)?;
-            // Whatever was begun comes to an end; and so does what has filled a small slab.
+            // Everything that was started must end, including what has filled a small slab.
             sim.run_for(Duration::from_secs(300))?;
             let before = outcomes(sim, callers);
             for _ in 0..10 {

@@ -1,5 +1,5 @@
-//! The example `udp_echo_server`: datagrams are lost, doubled and overtaken, and whoever asks again
-//! gets an answer.
+//! The example `udp_echo_server`: datagrams are lost, duplicated and reordered, and a client that
+//! repeats its request gets a response.
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
@@ -16,7 +16,7 @@ use crate::stage::{self, FAULTY, PORT};
 
 const QUESTIONS: u32 = 20;
 
-/// What has become of the questions.
+/// The results of the requests.
 #[derive(Default)]
 struct Answers {
     unanswered: BTreeSet<u32>,
@@ -25,7 +25,7 @@ struct Answers {
     wrong: Option<Vec<u8>>,
 }
 
-/// Asks whatever is not answered, again and again.
+/// Repeats every request that is not answered.
 struct Asker {
     socket: SimUdpSocket,
     server: SocketAddr,
@@ -72,7 +72,7 @@ impl Machine for Asker {
     }
 
     fn timeout(mut self, scope: &mut Scope<'_, Answers>) -> Response<Self, Infallible> {
-        // What was not sent now is sent the next time.
+        // A request that was not sent now is sent the next time.
         let _unsent = self.ask(scope);
         self.busy = (!scope.unanswered.is_empty()).then(|| Busy::new(scope));
         self.ready(EventSet::EMPTY, scope).deadline(scope.now() + Duration::from_millis(500))

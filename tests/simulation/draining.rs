@@ -1,6 +1,6 @@
-//! Drains at any moment: a request that the network had delivered before one began is answered,
-//! whether its connection was accepted by then or not, and whether it was read; of requests that
-//! were sent at once, HTTP answers those before the answer that says `Connection: close`.
+//! Drains at any moment. A request that the network had delivered before the drain began is
+//! answered, whether or not its connection had been accepted and the request read. Of pipelined
+//! requests, HTTP answers those up to the response that says `Connection: close`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use crate::stage::PORT;
 use crate::{lines, requests};
 
 const CLIENTS: u32 = 6;
-/// Far more than anything here takes but a stall.
+/// Far longer than anything here takes except a stall.
 const DRAIN: Duration = Duration::from_secs(60);
 
 type ClientHost = Host<ScriptClient<SimTcpStream, ()>>;
 
-/// One request, and how a script waits for its answer.
+/// A request, and how a script waits for its response.
 struct Exchange {
     request: Vec<u8>,
     is_answered: fn(&[u8], Script) -> Script,
 }
 
-/// A client on a host of its own, so that what the network has delivered of it is known.
+/// A client on a host of its own, so it is known how much of its input the network has delivered.
 struct Client {
     host: ClientHost,
     /// In the order in which they are sent.
@@ -33,7 +33,7 @@ struct Client {
 }
 
 impl Client {
-    /// Sends one request after the other, then so many at once, and over again.
+    /// Sends requests one by one, then `at_once` in one write, and starts over.
     fn add<M>(
         sim: &mut Sim,
         server: Host<M>,
@@ -72,7 +72,7 @@ impl Client {
         Ok(Client { host, requests, transcript })
     }
 
-    /// How many of its requests the server's host has whole.
+    /// How many of its requests have arrived completely at the server's host.
     fn delivered<M>(&self, sim: &Sim, server: Host<M>) -> usize {
         let mut left = sim.delivered(self.host, server) as usize;
         let is_whole = |request: &&Vec<u8>| {
@@ -84,7 +84,8 @@ impl Client {
     }
 }
 
-/// What takes connections away by itself, or the time of the drain, is left out.
+/// Leaves out the faults that close connections by themselves, or that use up the time of the
+/// drain.
 pub(crate) fn set_faults(sim: &mut Sim) {
     let excused = [
         Family::Reset,
@@ -102,14 +103,14 @@ pub(crate) fn set_faults(sim: &mut Sim) {
             .set(Fault::SlowReader, 0.0)
             .set(Fault::WouldBlock, 0.0),
     );
-    // Wide enough that a script never waits with a request half sent.
+    // A window wide enough that a script never waits with a request half sent.
     let latency = Duration::from_micros(100)..Duration::from_millis(30);
     sim.set_network(Network::swarm(sim.seed()).window(8_192).latency(latency));
 }
 
-/// Drains the server while its clients ask, at a moment that the seed chooses; in half of the runs
-/// behind a stall, so that much has come that nobody has read. `answers` says how many of so many
-/// requests are answered by what a client has received.
+/// Drains the server while its clients send requests, at a moment that the seed chooses. In half of
+/// the runs this follows a stall, so much input is unread. `answers` tells how many of a client's
+/// requests are answered by what it received.
 fn scenario<M>(
     sim: &mut Sim,
     serve: impl Fn(&mut Sim) -> Result<Host<M>, BoxError>,
@@ -166,7 +167,7 @@ fn a_line_that_arrived_before_a_drain_is_echoed() {
                 })
                 .count()
         };
-        // More than one read gets, and more than may be unread.
+        // More than one read returns, and more than may be unread.
         scenario(sim, |sim| lines::serve(sim, "server"), 300, exchange, answers)
     });
 }
@@ -187,7 +188,7 @@ fn a_request_that_arrived_before_a_drain_is_answered() {
             let text = String::from_utf8_lossy(received).to_lowercase();
             let last = text.rsplit("http/1.1 200 ok\r\n").next().unwrap_or_default();
             match text.matches("pay!").count() {
-                // It told the client that the others were not looked at.
+                // The response told the client that later requests were not processed.
                 answered if answered > 0 && last.contains("connection: close\r\n") => answered.max(requests.len()),
                 answered => answered,
             }

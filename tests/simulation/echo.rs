@@ -21,7 +21,7 @@ impl CountsEchoes for Total {
 }
 
 /// A server that sends back before it reads on, and a client that sends before it reads, must not
-/// wait for each other: no more is sent at once than the smallest window of a swarm holds.
+/// block each other. So no write is larger than the smallest window of a swarm.
 fn script(number: u32) -> Script {
     let mut script = stage::persistent_script();
     for request in 0..10 {

@@ -1,4 +1,4 @@
-//! The echo of the book's chapter on the loop: a signal that interrupts a receive ends nothing.
+//! The echo of the book's chapter on the loop: a receive that a signal interrupts does not end it.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use rotor_sim::{Check, Fault, Faults, Sim};
 
 use crate::stage::{self, PORT};
 
-/// So many at once, so that what one event leaves behind would never be received.
+/// Sent in one burst, so that a datagram that one event leaves behind would never be received.
 const DATAGRAMS: u64 = 20;
 
 /// What the machines of this loop share.
@@ -46,7 +46,7 @@ impl<S: DatagramSocket> Machine for Echo<S> {
     }
 }
 
-/// Sends all that it has to send, and counts what comes back.
+/// Sends all its datagrams, and counts those that come back.
 struct Sender(SimUdpSocket, SocketAddr);
 
 impl Machine for Sender {
@@ -114,7 +114,7 @@ fn an_interrupted_receive_loses_nothing() {
     Check::new().seeds(10).calm().run(scenario);
 }
 
-/// What is tested above is what readers of the book copy, and those of the core's front page.
+/// The code tested above is the code that readers of the book and of the core's front page copy.
 #[test]
 fn the_machine_tested_here_is_that_of_the_documents() {
     let receiving = include_str!("echo_of_the_book.rs");

@@ -1,6 +1,6 @@
-//! The same machines and the same scripts on the kernel's sockets, through mio and
-//! through io_uring, on a stack in user space and on simulated ones: the transcripts
-//! are equal, but for dates.
+//! Runs the same machines with the same scripts on the kernel's sockets through mio and through
+//! io_uring, on a user-space stack, and on simulated sockets. The transcripts must be equal, except
+//! for dates.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -23,10 +23,10 @@ use crate::hello;
 use crate::hello::Hello;
 use crate::lines::{self, Lines};
 
-/// How long something may take that takes milliseconds.
+/// How long to wait for something that takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A family of sockets over addresses.
+/// A family of sockets with IP addresses.
 trait Addressed:
     Net<
         Stream: StreamSocket<Target = SocketAddr>,
@@ -40,9 +40,9 @@ impl Addressed for SimNet {}
 impl Addressed for UringInet {}
 impl Addressed for SmoltcpInet {}
 
-/// A loop, on whatever backend, with its machines.
+/// A loop on some backend, with its machines.
 trait Rig<M: Machine> {
-    /// Adds a machine; `make` answers with something beside it.
+    /// Adds a machine. `make` returns a value beside the machine.
     fn add<R>(
         &mut self,
         make: impl FnOnce(&mut Scope<'_, M::Context>) -> (Response<M>, R),
@@ -102,7 +102,7 @@ fn on_kernel<M: Machine<Context: Default> + 'static>() -> Result<LoopInstance<M>
     Ok(Loop::new(&Config::new())?.instantiate(M::Context::default()))
 }
 
-/// `None` where the kernel refuses.
+/// Returns `None` if the kernel refuses io_uring.
 fn on_uring<M: Machine<Context: Default> + 'static>()
 -> Result<Option<LoopInstance<M, Uring>>, BoxError> {
     let uring = match Uring::open(&UringConfig::new()) {
@@ -115,7 +115,7 @@ fn on_uring<M: Machine<Context: Default> + 'static>()
     Ok(Some(Loop::with_backend(uring, &Config::new())?.instantiate(M::Context::default())))
 }
 
-/// A loop with a stack that talks to itself.
+/// A loop with a stack that connects to itself.
 fn on_smoltcp<M: Machine<Context: Default> + 'static>() -> Result<LoopInstance<M, Smoltcp>, BoxError>
 {
     let device = MemoryDevice::loopback(&MemoryConfig::new())?;
@@ -134,12 +134,12 @@ fn on_simulation<M: Machine<Context: Default> + 'static>() -> Result<(Sim, Host<
     Ok((sim, host))
 }
 
-/// Any port of the own host.
+/// Any port of the local host.
 fn any() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-/// Opens a listener and answers where it is.
+/// Opens a listener and returns its address.
 fn open<L, C>(scope: &Scope<'_, C>) -> Result<(L, SocketAddr), BoxError>
 where
     L: Listener<Address = SocketAddr>,
@@ -149,7 +149,7 @@ where
     Ok((listener, address))
 }
 
-/// Adds a machine that listens; answers where.
+/// Adds a listening machine and returns its address.
 fn listen<M: Machine, L: Listener<Address = SocketAddr>>(
     rig: &mut impl Rig<M>,
     make: impl FnOnce(L, &mut Scope<'_, M::Context>) -> Response<M>,
@@ -184,7 +184,7 @@ fn play<M: Machine>(
     Ok(transcripts.iter().map(TranscriptHandle::read).collect())
 }
 
-/// Both have played all scripts to their end, and have heard the same.
+/// All clients have played their scripts to the end, with equal transcripts on both.
 fn assert_equal(kernel: &[Transcript], simulated: &[Transcript]) {
     for (kernel, simulated) in kernel.iter().zip(simulated) {
         let text =
@@ -279,7 +279,7 @@ fn lines_through_the_proxy_are_equal_on_every_loop() -> Result<(), BoxError> {
     if let Some(mut rig) = on_uring()? {
         assert_equal(&kernel, &lines::<UringInet>(&mut rig, true)?);
     }
-    // And nobody sees that there is a proxy.
+    // The clients cannot tell that there is a proxy.
     assert_equal(&kernel, &lines::<SimNet>(&mut on_simulation()?, false)?);
     Ok(())
 }
@@ -305,7 +305,7 @@ fn chat<N: Addressed>(rig: &mut impl Rig<Chatting<N>>) -> Result<Vec<Transcript>
         .shutdown()
         .expect_end();
     let mut transcripts = clients(rig, address, vec![first], Compose2::B)?;
-    // Who comes first is 1.
+    // The first client to connect gets number 1.
     rig.run_until(|| !transcripts[0].read().received.is_empty())?;
     transcripts.extend(clients(rig, address, vec![second], Compose2::B)?);
     play(rig, &transcripts)
@@ -342,7 +342,7 @@ fn greet<N: Addressed>(rig: &mut impl Rig<Greeting<N>>) -> Result<Vec<Transcript
     Ok(played)
 }
 
-/// Two loops have two wall clocks.
+/// The two loops have different wall clocks.
 fn without_dates(received: &[u8]) -> Result<Vec<u8>, BoxError> {
     let text = std::str::from_utf8(received)?;
     let dates = text.split("\r\n").filter(|line| line.starts_with("Date: ")).count();

@@ -1,6 +1,6 @@
-//! The example `everything`, as it is, on simulated sockets and in virtual time: whoever asks for a
-//! page gets that one in the end, whatever happens to the network, the page's server and the
-//! application; and what is counted was sent.
+//! The unmodified example `everything`, on simulated sockets and in virtual time. A client that
+//! requests a page gets that page in the end, whatever happens to the network, the page server and
+//! the application. Everything that is counted was sent.
 
 #[path = "../../examples/everything/front.rs"]
 mod front;
@@ -34,11 +34,11 @@ const DATAGRAMS: u32 = 40;
 
 type Application = Host<App<SimNet>>;
 
-/// Slots for machines where there is room for all that are to be.
+/// Enough slots for all machines.
 const ENOUGH: usize = 1_024;
 const PARTS: usize = 5;
 
-/// A host that runs the application; the host of pages is known to it by name.
+/// A host that runs the application. The application knows the page host by name.
 fn application<M>(sim: &mut Sim, pages: Host<M>, slots: usize) -> Result<Application, BoxError> {
     let hosts = format!("{} pages", sim.address(pages));
     let host = sim.host("application", move |boot| {
@@ -64,7 +64,7 @@ fn own(sim: &mut Sim, application: Application) -> Option<Own> {
     sim.with(application, |instance| instance.context().stats.own)
 }
 
-/// One request on each connection, for pages that no other client asks for.
+/// Sends one request per connection, for a page that no other client requests.
 fn script(number: u32, request: u32) -> Script {
     let tag = format!("c{number}r{request}");
     let head = format!(
@@ -132,7 +132,7 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     let application = application(sim, pages, ENOUGH)?;
     reporter(sim, application)?;
     sim.always("what is counted was asked for, or sent", move |sim| match own(sim, application) {
-        // Each datagram may come twice.
+        // Each datagram may arrive twice.
         Some(own)
             if own.fetched + own.failed > own.requests
                 || own.samples != 2 * own.datagrams
@@ -188,7 +188,7 @@ fn every_page_is_fetched_and_counted_once_in_a_calm_network() {
     });
 }
 
-/// One connection of a client has the last slot: there is none for a connection to the pages.
+/// A client's connection has the last slot, so there is none for a connection to the page server.
 #[test]
 fn a_request_waits_for_a_connection_slot_until_its_deadline() {
     Check::new().seeds(3).calm().run(|sim| {

@@ -1,4 +1,4 @@
-//! Machines of the examples, as they are.
+//! Unmodified machines of the examples.
 
 #[path = "../../examples/hello_world_server/hello.rs"]
 pub(crate) mod hello;

@@ -1,5 +1,5 @@
-//! What hosts stand on: the simulation's own sockets, which carry bytes, or a stack of their own,
-//! on a network that carries packets.
+//! The network below the hosts: either the simulation's own sockets, which carry bytes, or a stack
+//! per host, on a network that carries packets.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use rotor_sim::net::SimNet;
 use rotor_sim::{Boot, SimBackend};
 use rotor_smoltcp::{Congestion, Smoltcp, SmoltcpInet, StackConfig};
 
-/// What the hosts of a scenario stand on.
+/// The kind of network below the hosts of a scenario.
 pub(crate) trait Ground: 'static {
     type Net: IpNet + 'static;
 
@@ -34,7 +34,7 @@ impl Ground for Bytes {
     }
 }
 
-/// smoltcp, with windows and limits that differ from host to host and from seed to seed.
+/// smoltcp. Windows and limits differ from host to host and from seed to seed.
 pub(crate) struct Packets;
 
 impl Ground for Packets {

@@ -16,7 +16,7 @@ use crate::stage::{self, Clients};
 pub(crate) type Hello =
     ServerFn<fn(&Head<'_>, &mut server::Response<'_>, &mut Scope<'_, ()>) -> Reply, ()>;
 
-/// Serves what comes to a listener.
+/// Serves the connections of a listener.
 pub(crate) fn serve<L: Listener, C>(
     listener: L,
     scope: &mut Scope<'_, C>,
@@ -29,7 +29,7 @@ pub(crate) fn serve<L: Listener, C>(
     )
 }
 
-/// Asks for the page and for what is not there, one by one, and after a pause both at once.
+/// Requests the page and a missing page, one by one, and after a pause both in one write.
 pub(crate) fn ask(script: Script, pause: Duration) -> Script {
     let page = b"GET / HTTP/1.1\r\nHost: server\r\n\r\n";
     let nothing = b"GET /nothing HTTP/1.1\r\nHost: server\r\n\r\n";

@@ -1,6 +1,6 @@
-//! A client of HTTP/2 on a narrow path: what it asks its server by (PING) stands behind
-//! what it sends. So one that is slow is there for as long as it takes, and one that is
-//! gone is found out all the same.
+//! An HTTP/2 client on a narrow path. The PING with which it probes its server queues behind its
+//! other output. So a slow server is given the time that it needs, and a dead server is detected
+//! nevertheless.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -24,21 +24,20 @@ use rotor_sim::{Network, Sim};
 use crate::http_pool::lock;
 use crate::stage::PORT;
 
-/// Bytes a second that the path carries: more than `body_rate_min` asks for.
+/// How many bytes per second the path carries: more than `body_rate_min` requires.
 const BANDWIDTH: u64 = 4_000;
 
-/// Bytes of the body: far more than the path carries until a PING is late, behind 64 KiB of output
-/// and what the system holds.
+/// The length of the body: far more than the path carries until a PING is late, behind 64 KiB of
+/// output and the kernel's buffers.
 const LENGTH: usize = 400_000;
 
-/// As much as the whole body, so that no window is given back before its end: the server says
-/// nothing.
+/// As large as the whole body, so no window update comes before its end: the server sends nothing.
 const WINDOW: u32 = 1 << 20;
 
-/// What has come of the upload, and when.
+/// The outcome of the upload, and its time.
 type UploadResult = Arc<Mutex<Option<(Time, String)>>>;
 
-/// Takes a body, and says how long it was.
+/// Reads a body, and responds with its length.
 struct Counts(usize);
 
 impl Server for Counts {
@@ -121,8 +120,8 @@ rotor_compose! {
     }
 }
 
-/// Begins with an upload, and returns what has come of it after so long; the path is broken at
-/// that time, if any.
+/// Starts an upload, and returns its outcome after some time. The path breaks at `breaks_at`, if
+/// that is given.
 fn upload(
     path: Network,
     breaks_at: Option<Duration>,
@@ -194,7 +193,7 @@ fn a_dead_server_is_detected_even_during_an_upload() -> Result<(), BoxError> {
     let gone = Duration::from_secs(40);
     let came = upload(narrow_network(), Some(gone), Duration::from_secs(100))?;
     let (time, error) = came.ok_or("nothing has come of it")?;
-    // `response_grace` is over before the times for a PING are.
+    // `response_grace` ends before the PING times out.
     assert!(error.contains("Lost(FlushTimeout)"), "{error}");
     assert!(time <= gone + Duration::from_secs(10 + 5), "{time:?}");
     Ok(())

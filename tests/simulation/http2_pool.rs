@@ -1,7 +1,7 @@
-//! A pool whose connections speak HTTP/2 against a server of ours, under all faults, by prior
-//! knowledge and by the handshake of TLS: what holds on HTTP/1.1 holds here, and both ledgers of
-//! the windows agree: neither side sends beyond what the other allows, none waits for room that it
-//! was given, and where nothing is on its way both know the same.
+//! A pool whose connections use HTTP/2 with our server, under all faults, by prior knowledge and by
+//! ALPN. The guarantees of HTTP/1.1 hold here too. The flow-control windows of both sides agree:
+//! neither side sends more than the other allows, and none waits for window that it was given. When
+//! nothing is in flight, both sides have the same values.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,14 +21,14 @@ use crate::http_pool::{self, AskSocket, Machines, ScenarioConfig, Serves};
 use crate::stage::{self, PORT};
 use crate::tls::identity;
 
-/// On a network that passes 64 octets in a fifth of a second, an acknowledgement may wait for so
-/// long behind the pages of others.
+/// On a network that carries 64 bytes in a fifth of a second, an acknowledgement may wait this long
+/// behind the pages of other requests.
 const SLOW: Duration = Duration::from_secs(100);
 
-/// Requests that are held while the windows of both sides are compared.
+/// How many requests are held while the windows of both sides are compared.
 const HELD: u32 = 8;
 
-/// The smallest windows of connections, so that all of them are given again and again.
+/// The smallest window of a connection, so that all of it is granted again and again.
 const WINDOW: u32 = 65_535;
 
 fn configs(
@@ -44,8 +44,8 @@ fn configs(
         .connection_window(WINDOW)
         .streams_max(7)
         .settings_timeout(SLOW);
-    // The preface stands in one record of TLS with what was written behind it, of up to 16 KiB, and
-    // is not seen before that is whole.
+    // The preface is in one TLS record with the output after it, up to 16 KiB, and is not seen
+    // before the record is complete.
     let limits = http_pool::limits().head_timeout(SLOW);
     let counters = Arc::new(server::Counters::default());
     let counted = counters.clone();
@@ -53,15 +53,15 @@ fn configs(
         let limits = limits.clone();
         ServerConfig::new().limits(limits).http2(server.clone()).count_with(counted.clone())
     };
-    // The head of a response may wait as long behind the bodies of others.
+    // The head of a response may wait this long behind the bodies of others.
     let patient = http_pool::limits().response_timeout(3 * SLOW);
     (http_pool::client().limits(patient).http2(client), counters, config)
 }
 
-/// Nobody has broken the protocol, and all of it was HTTP/2.
+/// Checks that no side has broken the protocol, and that only HTTP/2 was used.
 fn check(client: &client::Counters, server: &server::Counters) -> Result<(), BoxError> {
     let broken = client.protocol_errors() + server.protocol_errors();
-    // A clock that jumps may be the end of those that have begun.
+    // A clock jump may end connections that have begun.
     let late = client.settings_timeouts() + server.settings_timeouts();
     if broken > late || client.http2_connections() == 0 {
         return Err(format!("{client:?}\n{server:?}").into());
@@ -72,8 +72,8 @@ fn check(client: &client::Counters, server: &server::Counters) -> Result<(), Box
     Ok(())
 }
 
-/// Where nothing is on its way, what one side may send is what the other lets in, on connections
-/// and on streams, of which some are open: their bodies are held.
+/// Checks that, with nothing in flight, what one side may send equals what the other accepts, on
+/// connections and on streams. Some streams are open: their bodies are held.
 fn ledgers_agree<S: AskSocket, L: Listener>(
     sim: &mut Sim,
     clients: Host<Machines<S>>,
@@ -81,7 +81,8 @@ fn ledgers_agree<S: AskSocket, L: Listener>(
     target: S::Target,
 ) -> Result<(), BoxError> {
     http_pool::ask_held(sim, clients, target, HELD);
-    // A network may pass 64 octets in a fifth of a second; what is on it then has arrived.
+    // On a network that carries 64 bytes in a fifth of a second, all data in flight has arrived by
+    // then.
     sim.run_for(SLOW.mul_f32(0.9))?;
     let asked = sim.machines(clients, |_, machine| match machine {
         Compose2::A(pooled) => pooled.ledger(),

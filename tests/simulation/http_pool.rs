@@ -1,6 +1,6 @@
-//! A pool of HTTP connections against a server of ours, under all faults: each request has one
-//! outcome, its own and intact or an error, before its deadline; and nothing is served twice unless
-//! its method allows.
+//! A pool of HTTP connections to our server, under all faults. Each request has one outcome before
+//! its deadline: either its own intact response, or an error. No request is served twice unless its
+//! method allows it.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -25,22 +25,21 @@ use rotor_sim::{Boot, Busy, Fault, Host, Sim, SimBackend, attempt_failed};
 use crate::ground::{Bytes, Ground, ListenerOf, StreamOf};
 use crate::stage::{self, FAULTY, PORT};
 
-/// How late an outcome may be: a host that stands still for up to two seconds is one of the faults.
+/// How late an outcome may be. One of the faults stops a host for up to two seconds.
 const LATENESS_MAX: Duration = Duration::from_secs(3);
 
-/// How often each request was served: begun with its whole body at hand.
+/// How often each request was served, that is, started with its whole body available.
 pub(crate) type Ledger = Arc<Mutex<BTreeMap<String, u32>>>;
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the tags of requests begin with that are held: their bodies are not taken, and they get no
-/// answer.
+/// The tags of held requests begin with this. Their bodies are not read, and they get no response.
 pub(crate) const HELD: &str = "h";
 
-/// Notes the tag of its request and sends the body back; an answer to a tag that ends in 7 has no
-/// length, and one that ends in 3 closes.
+/// Records the tag of its request and sends the body back. A response has no length if its tag ends
+/// in 7, and closes the connection if it ends in 3.
 pub(crate) struct Serves {
     ledger: Ledger,
     tag: String,
@@ -89,25 +88,25 @@ impl Server for Serves {
     }
 }
 
-/// Some networks of the simulation pass 64 octets in a fifth of a second: on those the usual least
-/// rate would be the end of every body.
+/// Some networks of the simulation carry 64 bytes in a fifth of a second. There the default minimum
+/// rate would end every body.
 pub(crate) fn limits() -> Limits {
     let handshake = Duration::from_secs(60);
     Limits::new().body_rate_min(16).response_rate_min(16).handshake_timeout(handshake)
 }
 
-/// What became of the requests.
+/// The results of the requests.
 #[derive(Default)]
 struct Log {
     asked: u32,
     answered: u32,
     failed: u32,
     wrong: Vec<String>,
-    /// Those that failed so that no server can have acted upon them.
+    /// The requests that failed without a server having acted on them.
     untouched: Vec<String>,
-    /// Why those failed that were asked after the faults.
+    /// The errors of requests that were sent after the faults.
     reasons: Vec<String>,
-    /// By how much the latest outcome came after its deadline.
+    /// By how much the latest outcome missed its deadline.
     lateness: Duration,
 }
 
@@ -116,7 +115,7 @@ pub(crate) struct World<S: StreamSocket> {
     log: Arc<Mutex<Log>>,
 }
 
-/// Asks again and again, of all kinds, and takes what becomes of it.
+/// Sends requests of all kinds, and records their outcomes.
 pub(crate) struct Asker<S: AskSocket> {
     server: S::Target,
     prefix: &'static str,
@@ -146,9 +145,9 @@ impl<S: AskSocket> Asker<S> {
         };
         let body = if self.number.is_multiple_of(3) { "" } else { &body };
         let time = match self.prefix {
-            // While things go wrong, some have far too little time.
+            // During the faults, some requests have far too little time.
             "a" | "b" => Duration::from_millis(500 + u64::from(self.number) * 997 % 9_000),
-            // One after the other, over a network that passes 64 octets in a fifth of a second.
+            // One after the other, over a network that carries 64 bytes in a fifth of a second.
             _ => Duration::from_secs(600),
         };
         let deadline = scope.now() + time;
@@ -181,8 +180,8 @@ impl<S: AskSocket> Asker<S> {
                 Ok(fetched) if fetched.status == Status::OK && fetched.body == expected => {
                     log.answered += 1
                 }
-                // A handler that panics is one of the faults, and so is a clock by which the body
-                // came too slowly.
+                // One of the faults is a panic in a handler. Another is a clock jump that makes the
+                // body appear too slow.
                 Ok(fetched) if matches!(fetched.status.code(), 408 | 500..) => {
                     log.failed += 1;
                     if tag.starts_with('c') {
@@ -233,15 +232,15 @@ impl<S: AskSocket> Machine for Asker<S> {
     }
 }
 
-/// The sockets over which is asked.
+/// The sockets of the pool's connections.
 pub(crate) trait AskSocket: StreamSocket<Target: Clone + Ord + Debug + Send> {}
 
 impl<S: StreamSocket<Target: Clone + Ord + Debug + Send>> AskSocket for S {}
 
 pub(crate) type Machines<S> = Compose2<PoolMachine<Fetch<World<S>>, ByAddress<S>>, Asker<S>>;
 
-/// A host that asks. It is no part of what is tested: nothing there crashes or panics, and there is
-/// room.
+/// A host that sends requests. It is not under test: it never crashes or panics, and has enough
+/// slots.
 fn client_host<S: AskSocket>(
     sim: &mut Sim,
     log: &Arc<Mutex<Log>>,
@@ -281,7 +280,7 @@ fn add_asker<S: AskSocket>(
     assert_eq!(added, Some(true), "the clients' host is up and has room");
 }
 
-/// A host that serves, and notes what.
+/// A host that serves requests and records them.
 pub(crate) fn serving(
     sim: &mut Sim,
     ledger: &Ledger,
@@ -289,7 +288,7 @@ pub(crate) fn serving(
     serving_over(sim, ledger, |listener| listener)
 }
 
-/// The same, with something around the listener.
+/// The same, with the listener wrapped.
 pub(crate) fn serving_over<L: Listener>(
     sim: &mut Sim,
     ledger: &Ledger,
@@ -298,7 +297,7 @@ pub(crate) fn serving_over<L: Listener>(
     serving_with(sim, ledger, || server::ServerConfig::new().limits(limits()), over)
 }
 
-/// The same on any ground.
+/// The same, on any kind of network.
 fn serving_on<G: Ground>(
     sim: &mut Sim,
     ledger: &Ledger,
@@ -307,7 +306,7 @@ fn serving_on<G: Ground>(
     serving_of::<G, _>(sim, ledger, config, |listener| listener)
 }
 
-/// The same, as this says.
+/// The same, with a custom listener.
 pub(crate) fn serving_with<L: Listener>(
     sim: &mut Sim,
     ledger: &Ledger,
@@ -338,38 +337,38 @@ fn serving_of<G: Ground, L: Listener>(
     })?)
 }
 
-/// What differs between scenarios. In each, every request has one outcome, its own and in time, and
-/// all are answered that are asked when all is well.
+/// The differences between scenarios. In each, every request has one outcome, its own and in time,
+/// and all requests are answered that are sent after the faults.
 pub(crate) struct ScenarioConfig {
-    /// How many times more than once a request is served whose method allows it.
+    /// How many additional times a request may be served if its method allows it.
     pub(crate) repeats_max: u32,
-    /// Connections over which is asked.
+    /// The number of connections of the pool.
     pub(crate) connections: usize,
-    /// How is asked.
+    /// The configuration of the client.
     pub(crate) client: ClientConfig,
-    /// On what the host stands that asks.
+    /// The backend of the client's host.
     pub(crate) ground: fn(&Boot) -> io::Result<SimBackend>,
 }
 
 impl ScenarioConfig {
-    /// Over three connections on the simulation's own sockets, with nobody
-    /// between who repeats more.
+    /// Three connections on the simulation's own sockets, without an intermediary that repeats
+    /// requests.
     pub(crate) fn new(client: ClientConfig) -> ScenarioConfig {
         ScenarioConfig { repeats_max: 1, connections: 3, client, ground: Bytes::backend }
     }
 }
 
-/// How is asked as a rule.
+/// The usual configuration of the client.
 pub(crate) fn client() -> ClientConfig {
     let stream = StreamConfig::new().handshake_timeout(Duration::from_secs(60));
     ClientConfig::new().stream(&stream).limits(limits())
 }
 
-/// Looks at both sides when all was answered and all is well; it may
-/// [hold](hold) some requests first.
+/// Checks both sides when all requests are answered and the faults are over. It may [hold](hold)
+/// some requests first.
 pub(crate) type FinalCheck<'a, S> = &'a dyn Fn(&mut Sim, Host<Machines<S>>) -> Result<(), BoxError>;
 
-/// Asks for what is held.
+/// Sends requests that are held.
 pub(crate) fn ask_held<S: AskSocket>(
     sim: &mut Sim,
     host: Host<Machines<S>>,
@@ -379,7 +378,7 @@ pub(crate) fn ask_held<S: AskSocket>(
     add_asker(sim, host, server, HELD, count);
 }
 
-/// Asks at an address while things go wrong, and again when all is well.
+/// Sends requests to an address during the faults, and again after them.
 pub(crate) fn ask<S: AskSocket>(
     sim: &mut Sim,
     address: S::Target,
@@ -390,8 +389,8 @@ pub(crate) fn ask<S: AskSocket>(
     ask_both::<S>(sim, [address.clone(), address], ledger, demands, heal, &|_, _| Ok(()))
 }
 
-/// Asks at two addresses over one pool: for what is tagged `a` and `c` at the first, for `b` at the
-/// second.
+/// Sends requests to two addresses through one pool: those tagged `a` and `c` to the first, those
+/// tagged `b` to the second.
 pub(crate) fn ask_both<S: AskSocket>(
     sim: &mut Sim,
     [first, second]: [S::Target; 2],
@@ -414,8 +413,8 @@ pub(crate) fn ask_both<S: AskSocket>(
     let all = is_over.clone();
     sim.eventually(Duration::from_secs(200), move |_| all(80))?;
     let answered = lock(&log).answered;
-    // All is well again: so are all requests, once the connections that died unnoticed have been
-    // found out.
+    // The faults are over. Requests succeed again, once the pool has detected the connections that
+    // died silently.
     sim.run_for(Duration::from_secs(180))?;
     add_asker(sim, clients, first, "c", 20);
     sim.eventually(Duration::from_secs(700), move |_| is_over(100))?;
@@ -424,7 +423,7 @@ pub(crate) fn ask_both<S: AskSocket>(
     if !log.wrong.is_empty() {
         return Err(log.wrong.join(", ").into());
     }
-    // A clock that jumps by a minute is one of the faults as well.
+    // Another fault is a clock jump of a minute.
     if log.lateness > LATENESS_MAX && sim.fault_count(Fault::ClockJump) == 0 {
         return Err(format!("an outcome {:?} after its deadline", log.lateness).into());
     }

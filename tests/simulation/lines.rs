@@ -1,4 +1,5 @@
-//! A line protocol: each line comes back; `more` brings much, `quit` much and the end.
+//! A line protocol: each line is echoed; `more` returns a long answer, `quit` a long answer and the
+//! end of the connection.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -17,18 +18,18 @@ use crate::stage::{self, Clients};
 
 /// The longest line, in bytes.
 const LINE_BYTES_MAX: usize = 300;
-/// Small, so that they are reached.
+/// Small limits, so that they are reached.
 const INPUT_MAX: usize = 512;
 const OUTPUT_HIGH: usize = 512;
-/// The most that one line brings: more than the smallest window, and the high-water mark.
+/// The longest answer to one line: more than the smallest window, and than the high-water mark.
 pub(crate) const MUCH: usize = 1_200;
-/// What one read may pass the limit of the input by.
+/// By how much one read may exceed the limit of the input.
 const BLOCK: usize = 16 * 1_024;
 
 /// The server's side of a connection.
 pub(crate) struct Lines;
 
-/// The lines of one client are its own: nobody else's may come back.
+/// The lines of one client are unique: no other client's line may come back.
 pub(crate) fn script(number: u32) -> Script {
     script_with(number, |request| stage::think_time(number, request))
 }
@@ -46,11 +47,11 @@ pub(crate) fn script_with(number: u32, pause: impl Fn(u32) -> Duration) -> Scrip
     for request in 0..4 {
         script = script.send(&line(request)).expect(&line(request)).pause(pause(request));
     }
-    // Several at once, cut anywhere.
+    // Several lines at a time, cut anywhere.
     let several: Vec<u8> = (4..7).flat_map(line).collect();
     script = script.send(&several).expect(&several).pause(pause(7));
     match number % 4 {
-        // The end comes with the last bytes, from the one side or the other.
+        // The end of the stream comes with the last bytes, from either side.
         0 => script.send(&line(8)).shutdown().expect(&line(8)).expect_end(),
         1 => script.send(b"more\n").shutdown().expect(&vec![b'+'; MUCH]).expect_end(),
         2 => script.send(b"quit\n").expect(&vec![b'-'; MUCH]).expect_end(),
@@ -103,7 +104,7 @@ impl Protocol for Lines {
         }
     }
 
-    /// The end of the input, as a rule: what was answered is still sent.
+    /// Usually the end of the input: pending answers are still sent.
     fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
         Intent::done()
     }
@@ -127,7 +128,7 @@ impl Protocol for Lines {
 
 pub(crate) type Server = Accept<Stream<Lines, SimTcpStream>, SimTcpListener>;
 
-/// A host that serves lines, whose buffers are watched.
+/// A host that serves lines. Its buffers are checked.
 pub(crate) fn serve(sim: &mut Sim, name: &str) -> Result<Host<Watched<Server>>, BoxError> {
     let server = stage::serve(sim, name, |address, scope| stage::accept(&address, (), scope))?;
     sim.always("buffers are bounded", move |sim| {
@@ -144,7 +145,7 @@ pub(crate) fn serve(sim: &mut Sim, name: &str) -> Result<Host<Watched<Server>>, 
     Ok(server)
 }
 
-/// And each fault that concerns streams strikes while somebody waits for a line.
+/// Each fault that concerns streams must strike while a client waits for a line.
 #[test]
 fn every_line_is_echoed_once_the_network_heals() {
     let faults = stage::faults(|family| {
@@ -160,8 +161,8 @@ fn every_line_is_echoed_once_the_network_heals() {
     });
 }
 
-/// What the limits are held against is there: much waits where the window is small, and some of the
-/// input as well.
+/// The limits are really tested: much output is pending where the window is small, and some input
+/// as well.
 #[test]
 fn buffers_fill_and_stay_within_their_limits() {
     Check::new().seeds(3).calm().run(|sim| {
