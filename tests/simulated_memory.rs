@@ -34,7 +34,7 @@ const SIMULATION_BYTES: usize = 400;
 const SIMULATED_CONNECTION_BYTES: usize = 2_200;
 /// The heap memory of an idle connection, according to doc/guide/costs.md.
 const IDLE_BYTES: usize = 8;
-/// What is known of a request under way.
+/// The memory of a request in progress.
 const REQUEST_BYTES: usize = 700;
 /// The buffer that is lent for input of more than a line.
 const BLOCK: usize = 16 << 10;
@@ -179,8 +179,8 @@ fn lingering_script() -> Script {
         .pause(10 * SECOND)
 }
 
-/// What each connection holds when it is idle for the first time, beyond what it did before it was
-/// made; and in the middle of each of so many seconds, beyond that.
+/// What each connection holds when it is first idle, beyond what existed before it; then, in the
+/// middle of each of the following seconds, what it holds beyond that.
 fn held(script: &Script, seconds: usize) -> Vec<i64> {
     let look = || -> Result<Vec<i64>, BoxError> {
         let mut sim = Sim::new(1);

@@ -120,8 +120,9 @@ struct Marks {
 }
 
 impl Marks {
-    /// Those of the question that a loop asks which goes on with these numbers, if it draws them as
-    /// ids, letters and ports were drawn when this attack was found: the upper bits of each.
+    /// Predicts the next query of a loop whose generator continues with these numbers. It assumes
+    /// that ids, letter case and ports are drawn as they were when this attack was found: from the
+    /// upper bits of each number.
     fn predicted(numbers: &mut SplitMix64) -> Marks {
         let mut bits = || (numbers.next() >> 32) as u32;
         // A query is built once more before it is sent.

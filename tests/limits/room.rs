@@ -24,7 +24,7 @@ const ROOM: usize = 60;
 /// How many silent connections exist before the first honest client connects.
 const SILENT: usize = 100;
 const HONEST: usize = 20;
-/// The most turns until one of them is answered, while others go on connecting.
+/// The maximum number of turns until an honest client is answered while others go on connecting.
 const FEW_TURNS: usize = 20;
 
 struct Hello;

@@ -84,7 +84,7 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     clients.add(sim, crier());
     clients.assert_all_complete(sim)?;
     for transcript in transcripts {
-        // The check starts at the line with its own number.
+        // It begins with the notice of the client's own number.
         check_transcript(&transcript.read().received)?;
     }
     let is_left =

@@ -306,7 +306,7 @@ fn serving_on<G: Ground>(
     serving_of::<G, _>(sim, ledger, config, |listener| listener)
 }
 
-/// The same, with a custom listener.
+/// The same, with this configuration, and with the listener wrapped.
 pub(crate) fn serving_with<L: Listener>(
     sim: &mut Sim,
     ledger: &Ledger,
@@ -364,8 +364,8 @@ pub(crate) fn client() -> ClientConfig {
     ClientConfig::new().stream(&stream).limits(limits())
 }
 
-/// Checks both sides when all requests are answered and the faults are over. It may [hold](hold)
-/// some requests first.
+/// Checks both sides when all requests are answered and the faults are over. It may
+/// [hold](ask_held) some requests first.
 pub(crate) type FinalCheck<'a, S> = &'a dyn Fn(&mut Sim, Host<Machines<S>>) -> Result<(), BoxError>;
 
 /// Sends requests that are held.

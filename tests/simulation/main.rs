@@ -1,8 +1,9 @@
-//! The examples' machines, and some more, on the simulator under all faults; and on the kernel's
-//! sockets beside it.
+//! The machines of the examples, and some more, in the simulator under all faults; some also run on
+//! the kernel's sockets.
 //!
-//! `ROTOR_SIM_SEEDS` says under how many seeds each scenario runs (CI: 100); a failure prints the
-//! seed, the step, and the command that shows it again. `tests/long/simulation` runs ten thousand.
+//! `ROTOR_SIM_SEEDS` sets the number of seeds of each scenario (CI: 100). A failure prints the
+//! seed, the step, and the command that reproduces it. `tests/long/simulation` runs ten thousand
+//! seeds.
 
 mod async_handlers;
 mod chat;

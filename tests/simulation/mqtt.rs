@@ -1,5 +1,5 @@
-//! The example `mqtt_broker`, whose connections are watched one by one: a handler that panics costs
-//! its connection, and nobody else.
+//! The example `mqtt_broker`. Each connection is watched separately: a panic in a handler ends its
+//! connection, and no other.
 
 #[path = "../../examples/mqtt_broker/answer.rs"]
 mod answer;
@@ -43,7 +43,7 @@ impl HasBroker for Shared {
     }
 }
 
-/// Not `Watched<Accept<..>>`: the listener is to live.
+/// Not `Watched<Accept<..>>`: a panic must not end the listener.
 type Server = Accept<Watched<Stream<WithOutbox<Client<Shared>>, SimTcpStream>>, SimTcpListener>;
 
 fn serve(sim: &mut Sim) -> Result<Host<Server>, BoxError> {
@@ -56,8 +56,8 @@ fn serve(sim: &mut Sim) -> Result<Host<Server>, BoxError> {
     Ok(host)
 }
 
-/// Says who it is, listens to all that is said, and waits for its own messages, of QoS 1, to be
-/// answered.
+/// Connects with a name, subscribes to all topics, and waits for the acknowledgements of its own
+/// messages, which have QoS 1.
 fn script(number: u8, attempts: u32) -> Script {
     let connect = [b"\x10\x0d\0\x04MQTT\x04\x02\0\0\0\x01", &[b'a' + number][..]].concat();
     let script = Script::new().attempts(attempts).patience(Duration::from_secs(90));
@@ -72,7 +72,7 @@ fn script(number: u8, attempts: u32) -> Script {
     script.send(b"\xe0\0").pause(Duration::from_secs(1))
 }
 
-/// With nobody who starts the listener again.
+/// Nothing restarts the listener here.
 #[test]
 fn a_panic_ends_a_connection_and_never_the_listener() {
     let panics = stage::faults(|family| family == Family::Panic);
@@ -93,7 +93,7 @@ fn a_panic_ends_a_connection_and_never_the_listener() {
     });
 }
 
-/// As in `chat`, under all faults; a session of a client that is gone is gone as well.
+/// As in `chat`, under all faults. The session of a client ends with its connection.
 #[test]
 fn every_client_is_served_once_the_network_heals() {
     let seeds = Check::new().seeds(stage::SEEDS);
@@ -117,7 +117,7 @@ fn the_trace_names_the_deadline_that_has_passed() {
         clients.add(sim, script(0, 1));
         sim.run_for(Duration::from_millis(500))?;
         clients.cut_off(sim, server);
-        // What is retained for it finds no taker.
+        // No client takes what is retained for it.
         sim.with(server, |instance| {
             for number in 0..100 {
                 let topic = format!("t/{number}");

@@ -1,4 +1,4 @@
-//! Scenarios once more, on stacks of the hosts' own: what goes wrong among them happens to packets.
+//! Scenarios that run again with a stack on each host, so that faults strike packets.
 
 use rotor::BoxError;
 use rotor_sim::{Check, Family, Fault, Sim};
@@ -6,15 +6,16 @@ use rotor_sim::{Check, Family, Fault, Sim};
 use crate::ground::Packets;
 use crate::{echo, http_pool, requests, resolver, stage, websocket};
 
-/// Seeds of each: half of the swarms have a box in the middle, and one has to strike in each scenario.
+/// The seeds of each scenario. Half of the swarms have a middlebox, and in each scenario one must
+/// strike.
 const SEEDS: u64 = 60;
 
-/// How much more often than usual it strikes: few segments are sent in these scenarios, and of the
-/// lookups few have a connection at all.
+/// How much more often than usual a middlebox strikes: these scenarios send few segments, and few
+/// lookups use a connection at all.
 const OFTENER: f64 = 20.0;
 
-/// Under the swarm of each seed; packets are lost, doubled, overtaken and changed, and connections
-/// reset, while clients wait.
+/// Runs a scenario under the swarm of each seed. Packets are lost, duplicated, reordered and
+/// corrupted, and connections reset, while clients wait.
 #[track_caller]
 fn check(scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
     let faults = stage::faults(|family| matches!(family, Family::Packet | Family::MiddleBox));

@@ -1,5 +1,6 @@
-//! HTTP behind a balancer, a pool of connections that send a header each, under all faults: what
-//! holds without it holds here, and no fault of the network makes a header a wrong one.
+//! HTTP behind a load balancer: a pool of connections, each with a PROXY header, under all faults.
+//! The guarantees are the same as without the header, and no fault of the network makes a header
+//! invalid.
 
 use std::net::SocketAddr;
 
@@ -34,7 +35,7 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
         heal,
         &|_, _| Ok(()),
     )?;
-    // A fault of the network may cut a header, no more.
+    // A network fault may truncate a header, but nothing else.
     let wrong = counters
         .iter()
         .filter(|(name, count)| *count > 0 && !matches!(*name, "proxied" | "abandoned" | "late"));

@@ -1,4 +1,4 @@
-//! The example `tcp_proxy` between the line protocol and its clients: nobody sees that it is there.
+//! The example `tcp_proxy` between clients and a server of the line protocol: no client notices it.
 
 use std::net::SocketAddr;
 
@@ -19,7 +19,7 @@ fn serve(sim: &mut Sim, upstream: SocketAddr) -> Result<Host<Watched<Proxies>>, 
     })
 }
 
-/// That many clients, each of which plays the script for its number.
+/// Adds clients. Each plays the script for its number.
 fn play(sim: &mut Sim, clients: u32, script: fn(u32) -> Script) -> Result<(), BoxError> {
     let server = lines::serve(sim, "server")?;
     let upstream = SocketAddr::new(sim.address(server), PORT);

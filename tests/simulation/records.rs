@@ -1,5 +1,5 @@
-//! The line protocol on a wrapping socket, at both ends: handshakes, records and changes of key,
-//! cut and lost anywhere.
+//! The line protocol on a wrapping socket, at both ends: handshakes, records and key updates, cut
+//! and lost anywhere.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,8 +19,8 @@ mod record;
 
 use record::Record;
 
-/// Wraps what another listener accepts; the server's side changes its key after so many records,
-/// over and over.
+/// Wraps the sockets that another listener accepts. The server's side updates its key each time it
+/// has sent `RECORDS` records.
 pub(crate) struct RekeyingListener<L, const RECORDS: usize>(L);
 
 impl<L: Source, const RECORDS: usize> Source for RekeyingListener<L, RECORDS> {
@@ -84,8 +84,9 @@ fn every_line_is_echoed_in_records_once_the_network_heals() {
     stage::check(|sim| scenario::<{ usize::MAX }>(sim, &[0, 1, 2, 3, 4, 5]));
 }
 
-/// Whoever has ended its side cannot answer a change of key any more: so these leave the end to the
-/// server. And a change every thirty bytes takes as many round trips: so none of them is long.
+/// A side that has shut down cannot answer a key update, so these clients let the server end the
+/// connection. With an update every thirty bytes, each update costs a round trip, so no script is
+/// long.
 #[test]
 fn every_line_is_echoed_across_key_updates_once_the_network_heals() {
     stage::check(|sim| {

@@ -1,8 +1,8 @@
-//! The example `http_echo`, asked in all the ways that HTTP/1.1 has: each request gets exactly one
-//! answer, its own and intact, or its connection ends.
+//! The example `http_echo`, with all kinds of HTTP/1.1 requests. Each request gets exactly one
+//! response, its own and intact, or its connection ends.
 //!
-//! Each request carries a tag that no other one has; its answer brings it back. Behind the last
-//! answer the client waits for the end, so that an answer too many is seen.
+//! Each request carries a unique tag, which its response returns. After the last response the
+//! client waits for EOF, so a surplus response is noticed.
 
 use std::fmt::Write;
 use std::io;
@@ -21,15 +21,15 @@ use crate::stage::{self, Clients, PORT};
 
 pub(crate) type Server<L = SimTcpListener> = HttpAccept<Echo, L>;
 
-/// What a connection may hold: the limits of its input and its output as they are unless set, with
-/// what one read and one answer may pass them by.
+/// What a connection may hold: the default limits of its input and output, plus what one read and
+/// one response may exceed them by.
 const INPUT_MAX: usize = (64 + 16) * 1_024;
 const OUTPUT_MAX: usize = (64 + 4) * 1_024;
 
-/// A request, in pieces between which the client waits for what it is told first, and its answer's
-/// body.
+/// A request, split into pieces between which the client waits for an interim response, and the
+/// body of its response.
 struct Exchange {
-    /// Sent at once.
+    /// Sent in one write.
     head: Vec<u8>,
     /// Whether `100 Continue` has to come before the body.
     waits: bool,
@@ -37,7 +37,7 @@ struct Exchange {
     answer: Vec<u8>,
 }
 
-/// The fields of a tag, whose answer is as long as its tag says.
+/// The fields of a request. The length of its response follows from its tag.
 fn exchange(tag: &str, kind: u32) -> Exchange {
     let length = tag.bytes().map(usize::from).sum::<usize>() % 300;
     let content: Vec<u8> = tag.bytes().cycle().take(tag.len() + length).collect();
@@ -68,7 +68,7 @@ fn exchange(tag: &str, kind: u32) -> Exchange {
     }
 }
 
-/// In chunks of all sizes, some with an extension, with a trailer.
+/// Encodes the content in chunks of all sizes, some with an extension, with a trailer.
 fn chunked(content: &[u8]) -> Vec<u8> {
     let mut encoded = Vec::new();
     let mut left = content;
@@ -100,8 +100,8 @@ impl Exchange {
     }
 }
 
-/// One connection: requests one by one, then several at once, then the last with the end of the
-/// input.
+/// One connection: requests one by one, then several in one write, then the last one together with
+/// EOF.
 fn script(number: u32) -> Script {
     let tagged = |request: u32, kind: u32| exchange(&format!("c{number}r{request}"), kind % 6);
     let mut script = stage::persistent_script().may_refuse(b"HTTP/1.1 408");
@@ -124,14 +124,14 @@ pub(crate) fn serve(sim: &mut Sim) -> Result<Host<Watched<Server>>, BoxError> {
     serve_on::<Bytes>(sim)
 }
 
-/// The same on any ground.
+/// The same, on any kind of network.
 fn serve_on<G: Ground>(sim: &mut Sim) -> Result<Host<Watched<Server<ListenerOf<G>>>>, BoxError> {
     stage::serve_on::<G, Server<ListenerOf<G>>>(sim, "server", |address, scope| {
         listen(ListenerOf::<G>::bind(&address, &ListenOptions::new(), scope), scope)
     })
 }
 
-/// The same on a host of its own, with a copy of the listener that is open at this address.
+/// The same, on a host of its own, with a copy of the listener that is open at this address.
 pub(crate) fn follow(
     sim: &mut Sim,
     address: SocketAddr,

@@ -1,5 +1,5 @@
-//! A resolver against two name servers of ours, under all faults: each lookup has one outcome, its
-//! own or an error, before its time is over; and when all is well again, each is answered.
+//! A resolver with two name servers of ours, under all faults. Each lookup has one outcome within
+//! its time: its own answer, or an error. After the faults each is answered.
 
 #[path = "../../rotor-dns/tests/servers/machine.rs"]
 mod machine;
@@ -27,18 +27,18 @@ use self::machine::Served;
 use crate::ground::{Bytes, Ground};
 use crate::stage::{self, FAULTY};
 
-/// The slowest network takes up to 330 ms one way and 64 octets at a time: three times to and fro
-/// are two seconds, for an answer over TCP. With less the answers that have come by then would be
-/// thrown away, again and again.
+/// The slowest network takes up to 330 ms one way and carries 64 bytes at a time. Three round
+/// trips, for an answer over TCP, take two seconds. With a shorter timeout, partial progress would
+/// be thrown away again and again.
 const TRY_TIMEOUT: Duration = Duration::from_secs(3);
-/// All names may wait for their turn on such a network.
+/// On such a network every name may have to wait for its turn.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(12);
-/// How late an outcome may be: a host that stands still for up to two seconds is one of the faults.
+/// How late an outcome may be. One of the faults stops a host for up to two seconds.
 const LATENESS_MAX: Duration = Duration::from_secs(3);
-/// Names are few, so that some lookups coalesce and some are known.
+/// There are few names, so some lookups coalesce and some are answered from the cache.
 const NAMES: u64 = 14;
 
-/// What became of the lookups.
+/// The results of the lookups.
 #[derive(Default)]
 struct Log {
     asked: u32,
@@ -68,7 +68,7 @@ struct PendingLookup {
     busy: Busy,
 }
 
-/// Asks for one name after the other, and gives some up.
+/// Looks up one name after the other, and cancels some lookups.
 struct Asker {
     left: u32,
     open: Vec<PendingLookup>,
@@ -100,8 +100,7 @@ impl Asker {
                     continue;
                 }
                 Outcome::Value(reply) if is_own(number, &reply) => log.answered += 1,
-                // There is no lookup of which these can be the answer, but of those that were
-                // answered.
+                // Any other answer belongs to a different name, so it is wrong.
                 Outcome::Value(
                     reply @ (Ok(_) | Err(LookupError::NoSuchName(_) | LookupError::NoRecords(_))),
                 ) => log.wrong.push(format!("h{number}: {reply:?}")),
@@ -124,17 +123,18 @@ fn is_own(number: u8, reply: &LookupResult) -> bool {
     }
 }
 
-/// Whether there is no such host.
+/// Whether the host does not exist.
 fn is_none(number: u8) -> bool {
     number % 7 == 5
 }
 
-/// Whether its answer comes over TCP only.
+/// Whether its answer fits only into TCP.
 fn is_long(number: u8) -> bool {
     number.is_multiple_of(3)
 }
 
-/// Before some answers come others: with another id, to another question.
+/// The messages of the answer to a query. Some answers are preceded by others that have another id,
+/// or are for another question.
 fn answers(query: &[u8], is_tcp: bool, random: u64) -> Vec<Vec<u8>> {
     let (host, _) = wire::asked(query);
     let number: u8 =
@@ -145,7 +145,7 @@ fn answers(query: &[u8], is_tcp: bool, random: u64) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     if !is_tcp && random.is_multiple_of(4) {
         let mut forged = wire::found(query, &[wire::address(&host, 254)]);
-        // The id, or a letter of the name.
+        // Changes the id, or a letter of the name.
         forged[if random.is_multiple_of(8) { 0 } else { 14 }] ^= 0x01;
         messages.push(forged);
     }
@@ -182,7 +182,7 @@ impl Machine for Asker {
 
 type Machines<N> = Compose2<Resolver<N, World>, Asker>;
 
-/// A host that asks: nothing there crashes, and there is room.
+/// A host that looks up names. It never crashes, and has enough slots.
 fn client_host<G: Ground>(
     sim: &mut Sim,
     servers: Vec<SocketAddr>,
@@ -248,11 +248,11 @@ pub(crate) fn scenario<G: Ground>(sim: &mut Sim) -> Result<(), BoxError> {
     if !log.wrong.is_empty() {
         return Err(log.wrong.join(", ").into());
     }
-    // A clock that jumps by a minute is one of the faults as well.
+    // Another fault is a clock jump of a minute.
     if log.lateness > LATENESS_MAX && sim.fault_count(Fault::ClockJump) == 0 {
         return Err(format!("an outcome {:?} after its time", log.lateness).into());
     }
-    // A server with few slots may have none for a connection; the other one has, or has not.
+    // A server with few slots may have none for a connection, and so may the other one.
     if log.failed.len() != failed && sim.fault_count(Fault::SmallSlab) == 0 {
         return Err(format!("after the faults: {}", log.failed[failed..].join(", ")).into());
     }

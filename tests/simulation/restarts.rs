@@ -1,6 +1,6 @@
-//! A server that is told to end while its clients ask: no request is lost that was sent before its
-//! connection said `Connection: close`, on connections that are kept and on new ones. And one whose
-//! successor has its listener: nobody is refused either.
+//! A server that is drained while its clients send requests. No request is lost that was sent
+//! before its connection said `Connection: close`, on existing connections and on new ones. If a
+//! successor has a copy of the listener, no connection is refused either.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -18,25 +18,25 @@ use crate::stage::PORT;
 const REQUEST: &[u8] =
     b"POST / HTTP/1.1\r\nHost: server\r\nX-Tag: a\r\nContent-Length: 4\r\n\r\npay!";
 
-/// The longest that a client waits before it asks again: less than the grace by more than the
-/// network takes twice.
+/// The longest pause of a client between two requests. It is shorter than the grace by more than
+/// two network latencies.
 const PAUSE: Duration = Duration::from_millis(700);
 
-/// What became of the requests of all clients.
+/// The results of all clients' requests.
 #[derive(Default)]
 struct Ledger {
     answered: u32,
-    /// Answers that said that they were the last.
+    /// Responses that said `Connection: close`.
     closed: u32,
-    /// Clients that were answered once at least.
+    /// Clients that were answered at least once.
     served: u32,
     lost: Vec<String>,
 }
 
-/// A client that keeps its connection, and looks at what the answers say of it.
+/// A client that keeps its connection, and checks what the responses say about it.
 struct Asker {
     number: u32,
-    /// Requests that it still sends.
+    /// How many requests are left to send.
     left: u32,
     is_served: bool,
     state: State,
@@ -56,7 +56,7 @@ impl Asker {
         }
         self.state = State::Resting;
         let pause = Duration::from_millis(scope.random_u64() % PAUSE.as_millis() as u64);
-        // Nothing is to come: this is for the end.
+        // Nothing more is expected: this waits for EOF.
         Intent::of(self).bytes(1).deadline(scope.now() + pause)
     }
 
@@ -151,7 +151,7 @@ fn clients(sim: &mut Sim) -> Result<Clients, BoxError> {
     Ok(clients)
 }
 
-/// Clients come all the time, some for one request, some for many.
+/// Clients arrive all the time, some with one request, some with many.
 fn run(
     sim: &mut Sim,
     clients: Clients,
@@ -200,7 +200,7 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// The server ends within its drain, of itself.
+/// The server's loop ends by itself within the drain.
 fn ends(sim: &mut Sim, server: Host<Watched<Server>>, drain: Drain) -> Result<(), BoxError> {
     sim.run_until(drain.in_all() + Duration::from_secs(10), |sim| sim.exit(server).is_some())?;
     if sim.exit(server) != Some(Exit::Drained { dropped: 0 }) {
@@ -209,7 +209,7 @@ fn ends(sim: &mut Sim, server: Host<Watched<Server>>, drain: Drain) -> Result<()
     Ok(())
 }
 
-/// Nothing was lost. Returns how many clients were answered.
+/// Checks that nothing was lost. Returns how many clients were answered.
 fn check(sim: &mut Sim, clients: Clients) -> Result<u32, BoxError> {
     let ledger = sim.with(clients, |instance| std::mem::take(instance.context_mut()));
     let ledger = ledger.ok_or("the clients are up")?;
@@ -222,11 +222,11 @@ fn check(sim: &mut Sim, clients: Clients) -> Result<u32, BoxError> {
     Ok(ledger.served)
 }
 
-/// A successor comes, which has a copy of the listener; both accept until the one before is told to
-/// end, as it is when the successor says that it serves.
+/// Starts a successor that has a copy of the listener. Both accept until the old server is told to
+/// drain, which happens once the successor says that it is ready.
 fn hand_over(sim: &mut Sim) -> Result<(), BoxError> {
     set_faults(sim);
-    // Whoever is not served then is the servers' fault.
+    // With these faults off, only the servers can be the reason why a client is not served.
     let connects = [Fault::SmallSlab, Fault::ConnectRefused, Fault::ConnectHang];
     sim.set_faults(connects.into_iter().fold(sim.faults(), |faults, one| faults.set(one, 0.0)));
     let server = requests::serve(sim)?;
@@ -245,7 +245,7 @@ fn hand_over(sim: &mut Sim) -> Result<(), BoxError> {
     sim.with(server, |instance| instance.handle().drain_with(drain));
     run(sim, clients, target, before + 10, 30)?;
     ends(sim, server, drain)?;
-    // As many requests as a client has, each after its pause.
+    // As many pauses as a client has requests.
     sim.run_for(PAUSE * 50)?;
     let served = check(sim, clients)?;
     if served != before + 40 {

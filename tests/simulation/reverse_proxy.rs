@@ -1,7 +1,7 @@
-//! The example `reverse_proxy` between a pool of clients and a server of ours, under all faults:
-//! each request has one outcome, its own and intact or an error, before its deadline; and no POST
-//! is served twice. What is said on a WebSocket comes back whole, in order and at most once, in
-//! whichever versions of HTTP it was asked for on both sides.
+//! The example `reverse_proxy` between a pool of clients and a server of ours, under all faults.
+//! Each request has one outcome before its deadline: either its own intact response, or an error.
+//! No POST is served twice. WebSocket messages come back complete, in order and at most once, with
+//! either version of HTTP on each side.
 
 #[path = "../../examples/reverse_proxy/back.rs"]
 mod back;
@@ -37,7 +37,7 @@ use crate::http_pool::{self, Ledger, ScenarioConfig};
 use crate::stage::{self, Clients, PORT};
 use crate::websocket::{self, HttpVersions};
 
-/// A request that may be repeated is repeated once by each of two pools, on a connection that had
+/// Each of two pools may repeat a request once if its method allows it, on a connection that had
 /// been used before.
 const REPEATS_MAX: u32 = 3;
 
@@ -78,7 +78,7 @@ fn passing_on(
     passing_on_by(sim, upstream, clients, config, false)
 }
 
-/// The same, asking by HTTP/2 or by HTTP/1.1.
+/// The same, with HTTP/2 or HTTP/1.1 to the upstream.
 fn passing_on_by(
     sim: &mut Sim,
     upstream: SocketAddr,
@@ -103,8 +103,8 @@ fn passing_on_by(
     })?)
 }
 
-/// A proxy may have room for four machines: then one of them is a client's, and one is a connection
-/// to the server.
+/// A proxy may have only four slots. Then one of them is for a client, and one for a connection to
+/// the server.
 fn connections(sim: &Sim) -> usize {
     if sim.faults().rate(Fault::SmallSlab) > 0.0 { 1 } else { 3 }
 }
@@ -132,7 +132,7 @@ fn each_proxied_request_has_one_outcome_of_its_own_and_no_post_runs_twice() {
     });
 }
 
-/// WebSockets through the proxy, asked for by these versions.
+/// WebSockets through the proxy, with these versions of HTTP.
 fn tunnels(client_has_http2: bool, upstream_has_http2: bool) {
     stage::check(|sim| {
         let has_http2 = client_has_http2 || upstream_has_http2;
@@ -165,12 +165,12 @@ fn messages_are_echoed_through_the_proxy_with_http2_at_the_upstream() {
     tunnels(false, true);
 }
 
-/// One request is with the upstream, and one waits.
+/// One request is at the upstream, and one waits.
 fn one_at_a_time() -> PoolConfig {
     PoolConfig::new().connections_per_origin_max(1).waiting_per_origin_max(1)
 }
 
-/// Takes each request, and never answers.
+/// Reads each request, and never responds.
 struct Silent;
 
 impl Server for Silent {
@@ -188,7 +188,7 @@ impl Server for Silent {
     }
 }
 
-/// The codes of the answers that have come whole, in order of size.
+/// The sorted status codes of the responses that have arrived completely.
 fn answered(transcripts: &[TranscriptHandle]) -> Vec<String> {
     let ended = transcripts.iter().filter(|transcript| transcript.has_ended());
     let code = |transcript: &TranscriptHandle| {
@@ -228,11 +228,11 @@ fn a_request_beyond_the_limit_is_503_and_an_unanswered_one_is_504() -> Result<()
         sim.run_for(Duration::from_secs(1))?;
     }
     transcripts.push(clients.add(&mut sim, Script::new().send(request).receive_until(b"\r\n\r\n")));
-    // They were asked within the last two seconds and a little more.
+    // All were sent within the last two seconds and a little more.
     sim.run_for(machine::ANSWER_TIME_MAX - Duration::from_secs(3))?;
     assert_eq!(answered(&transcripts), ["503"]);
-    // Waiting counts: the one that never was with the upstream, or was for a moment, is answered as
-    // early as the other.
+    // The time in the queue counts: the request that never reached the upstream, or reached it just
+    // now, is answered as early as the other.
     sim.run_for(Duration::from_secs(4))?;
     assert_eq!(answered(&transcripts), ["503", "504", "504"]);
     Ok(())
@@ -245,7 +245,8 @@ fn an_upload_in_progress_may_outlast_the_answer_timeout() -> Result<(), BoxError
     let upstream = SocketAddr::new(sim.address(server), PORT);
     let proxy = passing_on(&mut sim, upstream, AcceptConfig::new(), one_at_a_time())?;
     let mut clients = Clients::<SimTcpStream>::of(&mut sim, proxy)?;
-    // In pieces that are closer to each other than the grace of the least rate is long.
+    // The body comes in pieces. The pauses between them are shorter than the grace of the minimum
+    // rate.
     let piece = [b'x'; 8_000];
     let head = "POST /1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 120000\r\n\r\n";
     let pause = machine::ANSWER_TIME_MAX / 10;

@@ -1,5 +1,5 @@
-//! A server with few slots, and clients that connect again and again and say nothing: those that
-//! ask are served all the same, though no deadline of the connections passes meanwhile.
+//! A server with few slots, and silent clients that connect again and again. Clients with requests
+//! are served nevertheless, even though no deadline of the connections passes meanwhile.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::examples::hello::hello as answer;
 use crate::hello::{self, Hello};
 use crate::stage::{self, Clients, PORT};
 
-/// For connections.
+/// Slots for connections.
 const SLOTS: usize = 4;
 const SILENT: u32 = 2 * SLOTS as u32;
 const HONEST: u32 = 4;
-/// Longer than any run: nobody is let in because another has waited too long.
+/// Longer than any run: no client is admitted because another has waited too long.
 const FOR_EVER: Duration = Duration::from_secs(1_000_000);
 
 type Server = HttpAccept<Hello, SimTcpListener>;
@@ -42,7 +42,7 @@ fn serve(sim: &mut Sim) -> Result<Host<Watched<Server>>, BoxError> {
     Ok(host)
 }
 
-/// Connects and waits for what never comes, over and over.
+/// Connects and waits for input that never comes, over and over.
 fn silent() -> Script {
     Script::new().attempts(u32::MAX).patience(FOR_EVER).expect(b"a word").pause(FOR_EVER)
 }

@@ -1,6 +1,5 @@
-//! One pool for servers with TLS and without, under all faults: what is asked with TLS
-//! is never asked without, nor the other way round, and the connections that are made
-//! again are made by tickets.
+//! One pool for servers with and without TLS, under all faults. No request for TLS is sent without
+//! it or the other way round, and new connections resume TLS sessions.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -18,13 +17,13 @@ use crate::http_pool::{self, Ledger, ScenarioConfig, Serves, limits};
 use crate::stage::{self, PORT};
 use crate::tls::identity;
 
-/// Where is served in clear.
+/// The port without TLS.
 const CLEAR_PORT: u16 = PORT + 1;
 
 /// A listener of either kind.
 type Listens = Either<TlsListener<SimTcpListener>, SimTcpListener>;
 
-/// A host that serves at both ports, and notes what at which.
+/// A host that serves on both ports, and records which requests came to which.
 fn serving(
     sim: &mut Sim,
     tls: &TlsServer,
@@ -90,6 +89,6 @@ fn scenario(sim: &mut Sim, resumed: &AtomicU64) -> Result<(), BoxError> {
 fn tls_and_plaintext_connections_of_one_pool_are_separate() {
     let resumed = AtomicU64::new(0);
     Check::new().seeds(10).twice().run(|sim| scenario(sim, &resumed));
-    // Not in each run: some have no fault that takes a connection.
+    // Not in each run: some have no fault that ends a connection.
     assert!(resumed.load(Relaxed) > 0, "no session was continued");
 }

@@ -1,5 +1,5 @@
-//! The example `udp_sessions`: what peers are told and how often, to the millisecond; and that a
-//! bug costs what it must.
+//! The example `udp_sessions`: what peers are sent and how often, to the millisecond; and the
+//! consequences of a bug.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -19,10 +19,10 @@ use crate::examples::udp_sessions::{UdpSessions, wire};
 use crate::stage::{self, FAULTY, PORT};
 
 const HELLO: &str = "HELLO to everybody here";
-/// The server has a bug: it panics when it tells a peer at this port where all are.
+/// The server has a planted bug: it panics when it sends the state to a peer with this port.
 const UNLUCKY_PORT: u16 = 6_666;
 
-/// A socket with which bugs are planted.
+/// A socket with planted bugs.
 struct BuggySocket(SimUdpSocket);
 
 impl Source for BuggySocket {
@@ -62,7 +62,7 @@ impl DatagramSocket for BuggySocket {
     }
 }
 
-/// What a client has been told, and when.
+/// What a client has received, and when.
 #[derive(Default)]
 struct Heard(Vec<(Time, String)>);
 
@@ -73,8 +73,8 @@ enum Acknowledges {
     Everything,
 }
 
-/// Says HELLO until it is welcome, then all that it has to say at once; after that it acknowledges,
-/// or does not.
+/// Sends HELLO until it gets a welcome, then all its messages in one burst. After that it
+/// acknowledges, or does not.
 struct Client {
     socket: SimUdpSocket,
     server: SocketAddr,
@@ -84,7 +84,7 @@ struct Client {
 
 impl Client {
     fn say(&mut self, text: &str) {
-        // What is lost is said again, or does not matter.
+        // A lost datagram is sent again, or does not matter.
         let _lost = self.socket.send_to(text.as_bytes(), &self.server);
     }
 
@@ -129,8 +129,8 @@ impl Machine for Client {
     }
 
     fn timeout(mut self, scope: &mut Scope<'_, Heard>) -> Response<Self, Infallible> {
-        // The answer may be lost, and so may a server that crashes: whoever hears nothing begins
-        // again.
+        // The answer may be lost, and so may the sessions of a server that crashes. A client that
+        // receives nothing starts over.
         let last = scope.0.last().map(|(time, _)| *time);
         if last.is_none_or(|last| scope.now() - last > Duration::from_secs(3)) {
             self.say(HELLO);
@@ -187,7 +187,7 @@ fn client(
     Ok(host)
 }
 
-/// Without the faults, and for so many seconds.
+/// Runs for some seconds without faults.
 fn run_without_faults(sim: &mut Sim, seconds: u64) -> Result<(), BoxError> {
     sim.set_faults(Faults::none());
     Ok(sim.run_for(Duration::from_secs(seconds))?)
@@ -206,7 +206,7 @@ fn counters(sim: &mut Sim, server: Server) -> (usize, Counters) {
     counters.expect("it is up")
 }
 
-/// One scenario under a few seeds, in which only the network's latency differs.
+/// Runs a scenario under a few seeds, which differ only in the network's latency.
 #[track_caller]
 fn check_calm(scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
     Check::new().seeds(3).calm().run(scenario);
@@ -382,8 +382,8 @@ fn a_panicking_session_leaves_no_entry() {
     });
 }
 
-/// Whatever is lost, doubled, late, or crashes: who goes on asking plays in the end, and the server
-/// drains.
+/// Datagrams may be lost, duplicated or late, and hosts may crash. A client that keeps trying plays
+/// in the end, and the server drains.
 #[test]
 fn every_client_plays_once_the_network_heals() {
     stage::check(|sim| {

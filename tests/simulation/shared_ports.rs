@@ -1,5 +1,5 @@
-//! Two listeners that share an address (`SO_REUSEPORT`), each with a queue of its own: no
-//! connection is lost between them.
+//! Two listeners that share an address (`SO_REUSEPORT`), each with its own queue: no connection is
+//! lost between them.
 
 use std::net::SocketAddr;
 

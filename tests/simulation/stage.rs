@@ -1,5 +1,5 @@
-//! What each scenario is played on: a host that serves, a host of scripted clients, and the same
-//! end for all.
+//! The setup of each scenario: a host with a server, a host with scripted clients, and the same
+//! final checks for all.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,33 +13,32 @@ use rotor_sim::{
 
 use crate::ground::{Bytes, Ground};
 
-/// Seeds of each scenario unless `ROTOR_SIM_SEEDS` says otherwise.
+/// The number of seeds of each scenario, unless `ROTOR_SIM_SEEDS` is set.
 pub(crate) const SEEDS: u64 = 10;
 
-/// How long things go wrong.
+/// How long faults strike.
 pub(crate) const FAULTY: Duration = Duration::from_secs(20);
 
-/// How long it may take to come right afterwards. The longest is an attempt to connect that nobody
-/// answers (127 s), after a proxy or a server has lost patience with another.
+/// How long recovery may take afterwards. The longest part is an attempt to connect that nobody
+/// answers (127 s), after the timeout of a proxy or a server.
 const RECOVERY_TIME: Duration = Duration::from_secs(900);
 
 pub(crate) const PORT: u16 = 80;
 
-/// A script that is played again and again until it comes to its end.
+/// A script that is repeated until it completes.
 pub(crate) fn persistent_script() -> Script {
     Script::new().attempts(10_000).patience(Duration::from_secs(90))
 }
 
-/// Time for things to go wrong between two requests: most of what a client does is to happen while
-/// faults do. Without it all would be said within some milliseconds, and no crash or partition
-/// would come in between.
+/// A pause between two requests, so that most of what a client does happens while faults strike.
+/// Without it the scripts would complete within milliseconds, before any crash or partition.
 pub(crate) fn think_time(number: u32, request: u32) -> Duration {
     Duration::from_millis(u64::from(number * 631 + request * 1_373) % 3_000)
 }
 
-/// Limits of a listener whose clients are to come to their end in one connection, with [a
-/// while](a_while) between two requests: by default one of more clients than slots would be closed
-/// in each while, to make room for those who wait.
+/// Limits of a listener whose clients should complete in one connection, with a [pause](think_time)
+/// between requests. With the default limits and more clients than slots, a connection would be
+/// closed in each pause, to make room for waiting clients.
 pub(crate) fn patient() -> AcceptConfig {
     AcceptConfig::new().idle_min(Duration::from_secs(20))
 }
@@ -55,7 +54,7 @@ pub(crate) fn faults(of: impl Fn(Family) -> bool) -> impl Iterator<Item = Fault>
     Fault::ALL.iter().copied().filter(move |fault| of(fault.family()))
 }
 
-/// A host with one machine that listens at `PORT`; `listen` makes it, at each start.
+/// A host with one machine that listens at `PORT`. `listen` creates the machine at each start.
 pub(crate) fn serve<M>(
     sim: &mut Sim,
     name: &str,
@@ -67,7 +66,7 @@ where
     serve_on::<Bytes, M>(sim, name, listen)
 }
 
-/// The same on any ground.
+/// The same, on any kind of network.
 pub(crate) fn serve_on<G: Ground, M>(
     sim: &mut Sim,
     name: &str,
@@ -98,8 +97,7 @@ where
     Accept::bind(address, &ListenOptions::new(), shared, AcceptConfig::new(), scope)
 }
 
-/// The clients of a scenario, on a host that is no part of what is tested: nothing there crashes or
-/// panics.
+/// The clients of a scenario. Their host is not under test: it never crashes or panics.
 pub(crate) struct Clients<S: StreamSocket> {
     host: Host<ScriptClient<S, ()>>,
     target: SocketAddr,
@@ -107,7 +105,7 @@ pub(crate) struct Clients<S: StreamSocket> {
 }
 
 impl<S: StreamSocket<Target = SocketAddr>> Clients<S> {
-    /// Of what listens at `PORT`.
+    /// Clients of the server at `PORT`.
     pub(crate) fn of<M>(sim: &mut Sim, server: Host<M>) -> Result<Clients<S>, BoxError> {
         Clients::at(sim, server, PORT)
     }
@@ -116,7 +114,7 @@ impl<S: StreamSocket<Target = SocketAddr>> Clients<S> {
         Clients::on::<Bytes, M>(sim, server, port)
     }
 
-    /// On any ground, whose sockets they have.
+    /// Clients on any kind of network, with its sockets.
     pub(crate) fn on<G: Ground, M>(
         sim: &mut Sim,
         server: Host<M>,
@@ -131,7 +129,7 @@ impl<S: StreamSocket<Target = SocketAddr>> Clients<S> {
         Ok(Clients { host, target, transcripts: Vec::new() })
     }
 
-    /// A client that plays the script.
+    /// Adds a client that plays the script.
     pub(crate) fn add(&mut self, sim: &mut Sim, script: Script) -> TranscriptHandle {
         let (client, transcript) = script.client(self.target);
         let added = sim.with(self.host, |instance| {
@@ -142,12 +140,12 @@ impl<S: StreamSocket<Target = SocketAddr>> Clients<S> {
         transcript
     }
 
-    /// Nothing passes between them and the server from now on.
+    /// Partitions the clients from the server from now on.
     pub(crate) fn cut_off<M>(&self, sim: &mut Sim, server: Host<M>) {
         sim.partition(self.host, server);
     }
 
-    /// Ends the faults and waits until all scripts are played, to their end.
+    /// Ends the faults and waits until all scripts have completed.
     pub(crate) fn assert_all_complete(&self, sim: &mut Sim) -> Result<(), BoxError> {
         let have_ended = |_: &mut Sim| self.transcripts.iter().all(TranscriptHandle::has_ended);
         sim.eventually(RECOVERY_TIME, have_ended)?;
@@ -161,7 +159,7 @@ impl<S: StreamSocket<Target = SocketAddr>> Clients<S> {
     }
 }
 
-/// Things go wrong for a while; then they end, all scripts are played, and the server's loop ends.
+/// Faults strike for a while. Then they end, all scripts complete, and the server's loop ends.
 pub(crate) fn play<M, S>(
     sim: &mut Sim,
     server: Host<M>,
@@ -176,8 +174,7 @@ where
     drain(sim, server)
 }
 
-/// Ends the faults; a host whose listener may have panicked starts again, as whoever looks after it
-/// would have it.
+/// Ends the faults. A host whose listener may have panicked is restarted, as its operator would do.
 pub(crate) fn heal<M>(sim: &mut Sim, host: Host<M>) -> Result<(), BoxError> {
     sim.heal();
     if sim.fault_count(Fault::HandlerPanics) > 0 {
@@ -187,8 +184,7 @@ pub(crate) fn heal<M>(sim: &mut Sim, host: Host<M>) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// The loop of a host ends, and nothing is left of it. What was said was said: no connection is
-/// dropped at the end.
+/// Drains the loop of a host. No connection may be dropped at the end.
 pub(crate) fn drain<M>(sim: &mut Sim, host: Host<M>) -> Result<(), BoxError> {
     sim.drain(host, Duration::from_secs(120))?;
     Ok(())

@@ -1,5 +1,5 @@
-//! Bodies that are stored, on disks of every kind, under all faults: each request gets its own body
-//! back, or the status that its disk deserves; and when all have ended, no file is left.
+//! Stored bodies, on disks of every kind, under all faults. Each request gets its own body back, or
+//! the status for the state of its disk. When all have ended, no file is left.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use rotor_sim::{Script, Sim};
 
 use crate::stage::{self, Clients};
 
-/// More goes to a file.
+/// Larger bodies go to a file.
 const RAM_MAX: usize = 200;
 
-/// What a piece has.
+/// The length of a piece.
 const PIECE: usize = 400;
 
-/// Where a disk is full, or broken.
+/// The offset where a disk is full or broken.
 const BAD_AT: usize = 1_000;
 
 /// Sends a body back.
@@ -59,7 +59,7 @@ impl Server for Mirror {
     }
 }
 
-/// The disks that there are, and the status of a body of so many octets on each.
+/// The kinds of disks, and for each the status of a body of a given length.
 fn disk(kind: u64) -> (Faults, fn(usize) -> u16) {
     let none = Faults::none();
     match kind % 6 {
@@ -91,7 +91,7 @@ fn request(body: &[u8], number: u32) -> Vec<u8> {
     request
 }
 
-/// Bodies that grow until one is refused, or none is.
+/// Bodies that grow until one is refused, or to the end.
 fn script(number: u32, status: fn(usize) -> u16) -> Script {
     let refusals = [&b"HTTP/1.1 408"[..], b"HTTP/1.1 500", b"HTTP/1.1 503"];
     let mut script =
@@ -120,8 +120,9 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     let server = sim.host("server", move |boot| {
         let mut creator = boot.new_loop()?;
         let address = std::net::SocketAddr::new(boot.address(), stage::PORT);
-        // The slowest of these networks has windows of 64 octets: what passes there is no attack.
-        // And who is refused sends the rest before it reads why.
+        // The slowest of these networks has windows of 64 bytes; the default minimum rates would
+        // end its bodies. A client that is refused sends the rest of its body before it reads the
+        // response.
         let minute = Duration::from_secs(60);
         let limits = Limits::new().body_rate_min(10).response_rate_min(10);
         let limits = limits.linger_timeout(minute).shutdown_timeout(minute);
@@ -139,7 +140,7 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     })?;
     let of_all = spool.clone();
     sim.always("what is not written is bounded", move |_| {
-        // A block or two more of each.
+        // Each may exceed it by a block or two.
         let (bytes, most) = (of_all.unwritten_bytes(), 4 * PIECE);
         if bytes <= most { Ok(()) } else { Err(format!("{bytes} bytes")) }
     });
@@ -148,7 +149,7 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
         clients.add(sim, script(number, status));
     }
     stage::play(sim, server, &clients)?;
-    // What was to be done for a peer that has gone is dropped when its time comes.
+    // Work for a peer that has gone is dropped when its turn comes.
     sim.run_for(Duration::from_secs(60))?;
     if (spool.files(), spool.bytes(), spool.unwritten_bytes()) != (0, 0, 0) {
         return Err(format!("something is left: {spool:?}").into());

@@ -1,8 +1,8 @@
-//! HTTP over TLS, a pool of connections against a server of ours, under all faults: what holds in
-//! clear holds here, and a run is a function of its seed, though the cryptography is the real one.
+//! HTTPS: a pool of connections to a server of ours, under all faults. The guarantees are the same
+//! as without TLS, and a run depends only on its seed, although the cryptography is real.
 //!
-//! Certificates have Ed25519 keys, whose signatures are all of one length; those of ECDSA are not,
-//! and would put different bytes into the segments of two runs.
+//! The certificates have Ed25519 keys, because their signatures all have the same length. ECDSA
+//! signatures do not, so the segments of two runs would differ.
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;
@@ -18,13 +18,13 @@ use rotor_sim::{Check, Sim};
 use crate::http_pool::{self, Ledger, ScenarioConfig};
 use crate::stage::{self, PORT};
 
-/// The server's certificate, which is its own issuer, and the key: the same ones in each run.
+/// The server's self-signed certificate and its key. They are the same in each run.
 pub(crate) fn identity() -> &'static (Identity, Vec<u8>) {
     static IDENTITY: OnceLock<(Identity, Vec<u8>)> = OnceLock::new();
     IDENTITY.get_or_init(|| {
         let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("there is randomness");
         let mut params = CertificateParams::new(["server".to_owned()]).expect("it is a name");
-        // One made by chance may be a byte shorter.
+        // A random serial number may be a byte shorter.
         params.serial_number = Some(SerialNumber::from(1));
         let certificate = params.self_signed(&key).expect("it signs").der().to_vec();
         let identity = Identity::from_der(vec![certificate.clone()], key.serialize_der());
@@ -45,7 +45,7 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     let demands = ScenarioConfig::new(http_pool::client());
     let heal = |sim: &mut Sim| stage::heal(sim, server);
     http_pool::ask::<TlsStream<SimTcpStream>>(sim, target, &ledger, &demands, heal)?;
-    // A fault of the network may break a record no more than it may a request.
+    // A network fault may not break a record, just as it may not break a request.
     let (failed, broken) = (counters.failed_by_peer() + counters.failed_here(), counters.broken());
     if failed + broken > 0 {
         return Err(

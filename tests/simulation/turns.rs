@@ -1,6 +1,6 @@
-//! What one turn of a loop may do, by the table of doc/architecture.md: whatever is due at once and
-//! however much of it, no turn calls more machines, moves more bytes, accepts more or fires more
-//! than the budgets of its loop and its streams promise.
+//! Limits on the work of one turn, from the table in doc/architecture.md. However much is due at
+//! the same time, no turn calls more machines, moves more bytes, accepts more or fires more timers
+//! than the budgets of its loop and its streams allow.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -17,11 +17,12 @@ use rotor_sim::{Check, Fault, Host, Network, Script, Sim, Watched, Work, WorkBou
 
 use crate::stage::{self, Clients, PORT};
 
-// Small ones, and clients enough for each to be reached.
+// Small budgets, and enough clients to reach each.
 const WAKEUPS: u32 = 5;
 const DEADLINES: u32 = 3;
 const SCANNED: u32 = 4;
-/// Accepted in one call of a listener: by its own budget, or by what its loop allows it to spawn.
+/// How many connections one call of a listener accepts: limited by its own budget, or by how many
+/// spawns its loop allows.
 const ACCEPTS: u32 = 2;
 const READ: u32 = 1_000;
 const WRITTEN: u32 = 700;
@@ -30,30 +31,30 @@ const CLIENTS: u32 = 14;
 const PORTS: [u16; 2] = [PORT, PORT + 1];
 const MACHINES: u32 = CLIENTS + PORTS.len() as u32;
 
-/// The most that the last read of a budget may bring beyond it: a block.
+/// By how much the last read of a budget may exceed it: a block.
 const ROOM: u64 = 16 << 10;
-/// Some budgets of writing.
+/// More than some write budgets.
 const MUCH: usize = 4_000;
 const LINE_BYTES_MAX: usize = 3_600;
 const INPUT_MAX: usize = 4_000;
 
-/// Deadlines of all connections are the same, as those of a burst are.
+/// The deadlines of all connections coincide, as after a burst.
 const PERIOD: Duration = Duration::from_secs(1);
 const PERIODS_MAX: u32 = 100;
 
-/// How often a listener may be called in one turn, each time with a whole budget: there are
-/// connections, or it has more of them to do since the turn before; and a slot is free again.
+/// How often a listener may be called in one turn, each time with a whole budget: once for an event
+/// or for work left from the previous turn, and once because a slot is free again.
 const LISTENER_CALLS: u64 = 2;
 
 fn bounds() -> WorkBounds {
     let [wakeups, deadlines, scanned, accepts, machines] =
         [WAKEUPS, DEADLINES, SCANNED, ACCEPTS, MACHINES].map(u64::from);
-    // A machine that wakes itself is taken from the list in one turn and called in the next.
+    // A machine that wakes itself is removed from the list in one turn and called in the next.
     let wakeups = 2 * wakeups;
-    // An event for each source (a simulated loop is told of all there are), or what it was owed;
-    // what woke; what is due and what is overdue; and a drain, now or owed.
+    // Events of each source (a simulated loop gets all of them) or events owed from the previous
+    // turn; wakeups; deadlines that are due or overdue; and a drain, now or owed.
     let due = machines + wakeups + 2 * deadlines + 2 * scanned;
-    // A listener makes another machine and is told of it.
+    // A listener spawns another machine and is notified of it.
     let accepts = accepts * PORTS.len() as u64 * LISTENER_CALLS;
     WorkBounds::new()
         .wakeups_per_turn(wakeups)
@@ -66,14 +67,14 @@ fn bounds() -> WorkBounds {
         .written_per_turn(u64::from(WRITTEN) * due)
 }
 
-/// The connections that are there.
+/// The existing connections.
 #[derive(Default)]
 struct Roster {
     notifiers: Vec<Notifier>,
 }
 
-/// Answers each line with itself, but those of dots; `much` with much; `wake` wakes all others, and
-/// `late` sets a deadline that has passed.
+/// Echoes each line, except lines of dots. `much` gets a long answer, `wake` wakes all other
+/// connections, and `late` sets a deadline in the past.
 struct Task {
     periods: u32,
 }
@@ -155,7 +156,8 @@ impl Protocol for Task {
 type Server = Accept<Stream<Task, SimTcpStream>, SimTcpListener>;
 
 fn serve(sim: &mut Sim) -> Result<Host<Watched<Server>>, BoxError> {
-    // Either of the two budgets that hold for accepting, so that each is seen to.
+    // One of the two budgets for accepting is the lower one, depending on the seed, so that each is
+    // tested.
     let (accepts, spawns) =
         if sim.seed().is_multiple_of(2) { (ACCEPTS, 1_024) } else { (1_024, ACCEPTS - 1) };
     let host = sim.host("server", move |boot| {
@@ -184,7 +186,7 @@ fn script(number: u32) -> Script {
     let mut dots = vec![b'.'; LINE_BYTES_MAX - 1];
     dots.push(b'\n');
     let dots = dots.repeat(if number == 0 { 20 } else { 1 });
-    // Most at the same time, so that much is due at once.
+    // Most lines are sent at the same time, so much is due at once.
     let pause = Duration::from_millis(u64::from(number % 3));
     let mut script = stage::persistent_script();
     for _ in 0..2 {
@@ -196,12 +198,12 @@ fn script(number: u32) -> Script {
     script.shutdown().expect_end()
 }
 
-/// Returns the most that was done in a turn, and in a call.
+/// Returns the most work of a turn, and of a call.
 fn scenario(sim: &mut Sim) -> Result<(Work, Work), BoxError> {
-    // The loop has a small slab anyway, of a size of its own.
+    // The slab of this loop is small anyway; its size is set here.
     let faults = sim.faults().set(Fault::SmallSlab, 0.0);
     sim.set_faults(faults.set(Fault::Gather, 1.0));
-    // Wide enough for budgets to be spent.
+    // Windows wide enough for budgets to be spent.
     sim.set_network(Network::new().draining(0.5));
     let server = serve(sim)?;
     let mut clients = PORTS.map(|port| Clients::<SimTcpStream>::at(sim, server, port));
@@ -225,7 +227,7 @@ fn no_turn_exceeds_its_budgets() {
     Check::new().seeds(stage::SEEDS).run(|sim| scenario(sim).map(drop));
 }
 
-/// Bounds that nothing comes near prove nothing.
+/// The bounds would prove nothing if no run came near them.
 #[test]
 fn the_bounds_of_a_turn_are_reached_in_a_calm_network() {
     Check::new().seeds(2).calm().run(|sim| {

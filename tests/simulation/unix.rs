@@ -1,5 +1,5 @@
-//! The line protocol on Unix streams: server and clients on one host, since a path names a socket
-//! of a host.
+//! The line protocol on Unix streams. The server and its clients are on one host, since a path
+//! names a socket of its host.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +16,7 @@ type Server = Accept<Stream<Lines, SimUnixStream>, SimUnixListener>;
 type Machine = Compose2<Watched<Server>, ScriptClient<SimUnixStream, ()>>;
 
 fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
-    // Nobody is there to start the listener again.
+    // Nothing would restart the listener.
     let faults = sim.faults();
     sim.set_faults(faults.set(Fault::HandlerPanics, 0.0).set(Fault::SmallSlab, 0.0));
     let path = PathBuf::from("/run/lines");

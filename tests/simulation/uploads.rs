@@ -1,5 +1,5 @@
-//! Large bodies that are collected in memory, many at a time: how much of them one turn reads,
-//! which is how long a small request beside them waits, and how much is held of them.
+//! Many large bodies are collected in memory at the same time: how much of them one turn reads,
+//! which is how long a small request has to wait, and how much of them is held.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -20,10 +20,10 @@ use crate::stage::{self, Clients, PORT};
 const UPLOADS: u64 = 16;
 const BODY: usize = 500_000;
 
-/// The most that the last read of a budget may bring beyond it: a large read, of four blocks.
+/// By how much the last read of a budget may exceed it: a large read of four blocks.
 const ROOM: u64 = 64 << 10;
 
-/// Answers with the length of the body.
+/// Responds with the length of the body.
 struct Count;
 
 impl Server for Count {
@@ -51,7 +51,7 @@ impl Server for Count {
     }
 }
 
-/// So many requests with bodies of that length.
+/// Requests whose bodies have the length `len`.
 fn script(requests: u32, len: usize) -> Script {
     let refusals = [&b"HTTP/1.1 408"[..], b"HTTP/1.1 503"];
     let mut script =
@@ -67,7 +67,7 @@ fn script(requests: u32, len: usize) -> Script {
     script.shutdown().expect_end()
 }
 
-/// What a scenario came to: the most bytes read in a turn, and those held of bodies at a time.
+/// The maxima of a scenario: bytes read in a turn, and body bytes held at any time.
 #[derive(Debug)]
 struct Most {
     read: u64,
@@ -97,7 +97,7 @@ fn scenario(sim: &mut Sim, budget: usize) -> Result<Most, BoxError> {
     })?;
     let of_a_call = budget.max(64 << 10) as u64 + ROOM;
     let bounds = WorkBounds::new().read_per_call(of_a_call);
-    // The small ones too, which are read once a turn.
+    // Includes the small requests, which are read once per turn.
     sim.bound_work(server, bounds.read_per_turn(UPLOADS * of_a_call + ROOM));
     let held = Rc::new(Cell::new(0));
     let seen = held.clone();
@@ -118,15 +118,15 @@ fn scenario(sim: &mut Sim, budget: usize) -> Result<Most, BoxError> {
 fn a_turn_reads_collected_bodies_within_their_budget() {
     Check::new().seeds(stage::SEEDS.min(20)).run(|sim| {
         let budget = [1, 100_000, 512 << 10][sim.seed() as usize % 3];
-        // Through a narrow one so much takes hours.
+        // A narrower window would make the upload take hours.
         let window = (64 << 10) << (sim.seed() % 5);
         sim.set_network(Network::new().window(window).draining(0.5));
         scenario(sim, budget).map(drop)
     });
 }
 
-/// The price of a larger budget, and what it buys: all bodies have come when the server first
-/// looks.
+/// The cost and the benefit of a larger budget: all bodies have arrived when the server first
+/// polls.
 #[test]
 fn a_larger_budget_makes_longer_turns_and_less_is_held() {
     let run = |budget: usize| {

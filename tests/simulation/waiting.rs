@@ -1,5 +1,5 @@
-//! Two listeners in one loop that has fewer slots than there are clients: whoever has waited
-//! longest has the next slot, however many come to the other listener meanwhile.
+//! Two listeners in one loop that has fewer slots than there are clients. The client that has
+//! waited longest gets the next slot, however many connect to the other listener meanwhile.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use rotor_sim::{Check, Family, Fault, Host, Network, Script, Sim, Watched};
 use crate::lines::Server;
 use crate::stage::{self, Clients, PORT};
 
-/// For connections, beside those of the listeners.
+/// Slots for connections, beside those of the listeners.
 const SLOTS: usize = 2;
 const QUIET_PORT: u16 = 81;
-/// How many may be accepted elsewhere while one waits: for each slot the one that waited longer,
-/// and what came before the listener had heard of it.
+/// How many clients may be accepted elsewhere while one waits: for each slot the one that waited
+/// longer, and those accepted before the listener was notified of the waiting client.
 const PASSED_OVER_MAX: u64 = 2 * SLOTS as u64;
 
 fn serve(sim: &mut Sim) -> Result<Host<Watched<Server>>, BoxError> {
@@ -47,20 +47,20 @@ fn script(pause: Duration) -> Script {
 }
 
 fn scenario(sim: &mut Sim) -> Result<u64, BoxError> {
-    // What has a listener rest for a reason of its own, or takes one away.
+    // Excludes faults that pause or remove a listener for other reasons.
     let excused = [Family::Accept, Family::Register, Family::Panic, Family::Crash];
     let faults = excused.into_iter().fold(sim.faults(), |faults, family| faults.without(family));
-    // The host is busy, so that what happens within a millisecond or two comes in one turn: a
-    // connection that ends, and a new one for the listener that is called before the one that
-    // waits. And each that comes is told of, as kernels do.
+    // The host is busy, so events within a millisecond or two come in one turn: a connection that
+    // ends, and a new one for the listener that is called before the waiting one. Each new
+    // connection causes an event, as in kernels.
     let faults = faults.set(Fault::Gather, 1.0).set(Fault::SplitEdge, 1.0);
     sim.set_faults(faults.set(Fault::UnarmedEdgeLost, 0.0));
     sim.set_network(Network::new().draining(0.5));
     let server = serve(sim)?;
     sim.bound_waiting(server, PASSED_OVER_MAX);
     let mut busy = Clients::<SimTcpStream>::of(sim, server)?;
-    // A few more come than can be served, so that somebody comes whenever a slot is free, and
-    // somebody waits.
+    // A few more clients come than can be served. So there always is a new client when a slot is
+    // free, and a waiting one.
     for number in 0..150 {
         busy.add(sim, script(Duration::from_micros(number * 300)));
     }

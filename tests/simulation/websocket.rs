@@ -1,6 +1,6 @@
-//! WebSockets between two hosts under all faults: what comes back is what was sent, whole, in order
-//! and at most once; no peer is ever found at fault; and when all is well again every conversation
-//! comes to its end.
+//! WebSockets between two hosts under all faults. Messages come back complete, in order and at most
+//! once, and no peer is ever accused of a protocol error. After the faults every conversation
+//! completes.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -25,23 +25,23 @@ use crate::ground::{Bytes, Ground, ListenerOf, StreamOf};
 use crate::http_pool::limits;
 use crate::stage::{self, FAULTY, PORT};
 
-/// How many conversations are to come to their end.
+/// How many conversations must complete.
 const CONVERSATIONS: u32 = 6;
 
-/// Messages of a conversation.
+/// The number of messages of a conversation.
 const MESSAGES: u32 = 24;
 
-/// After so many it rests, so that much of what goes wrong does so within a conversation.
+/// A conversation pauses after this many messages, so that most faults strike within one.
 const BREATH: u32 = 6;
 
-/// Messages that are under way at a time.
+/// The maximum number of messages in flight.
 const IN_FLIGHT_MAX: usize = 3;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What became of the conversations.
+/// The results of the conversations.
 #[derive(Default)]
 struct Log {
     finished: u32,
@@ -54,25 +54,25 @@ struct World {
     log: Arc<Mutex<Log>>,
 }
 
-/// Says one thing after the other, and waits to hear it back.
+/// Sends one message after the other, and waits for their echoes.
 struct Speaker {
     caller: Notifier,
     next: u32,
-    /// What was sent and has not come back, the oldest first.
+    /// The messages sent and not yet echoed, oldest first.
     in_flight: VecDeque<Vec<u8>>,
-    /// It says nothing for a while.
+    /// Whether it pauses.
     is_paused: bool,
     busy: Busy,
 }
 
-/// A message of its number: long and short ones, most of which can be compressed.
+/// The message of a number: long and short ones. Most can be compressed.
 fn content(number: u32) -> Vec<u8> {
     let len = [0, 1, 125, 126, 300, 1_100][number as usize % 6];
     format!("{number} all work and no play ").into_bytes().into_iter().cycle().take(len).collect()
 }
 
 impl Speaker {
-    /// What it says next; nothing while it rests.
+    /// Sends the next messages, unless it pauses.
     fn send_next(mut self, out: &mut Sender<'_>) -> Next<Self> {
         while !self.is_paused && self.next < MESSAGES && self.in_flight.len() < IN_FLIGHT_MAX {
             let bytes = content(self.next);
@@ -85,7 +85,8 @@ impl Speaker {
                 _ => out.text(std::str::from_utf8(&bytes).expect("it is ASCII")),
             };
             sent.expect("there is room for the few that are under way");
-            // Between messages, and often: what is cut within a frame is mostly within a message.
+            // Pings come often, between messages. Whatever is cut within a frame is mostly cut
+            // within a message.
             let part = &bytes[..bytes.len().min(125)];
             out.ping(part).expect("there is room beside the few that are under way");
             self.next += 1;
@@ -141,10 +142,10 @@ impl Handler for Speaker {
         let is_all = self.next == MESSAGES && self.in_flight.is_empty();
         match end.cause {
             Cause::Handler if is_all && end.code == Code::NORMAL => log.finished += 1,
-            // The network's doing, or the server's host went down.
+            // Caused by the network, or the server's host went down.
             Cause::Lost | Cause::PongTimeout | Cause::CloseTimeout => log.broken_off += 1,
             Cause::Peer if end.code == Code::GOING_AWAY => log.broken_off += 1,
-            // Neither side breaks a rule, whatever the network does.
+            // Neither side breaks the protocol, whatever the network does.
             _ => log.wrong.push(format!("{end:?} after {} messages", self.next)),
         }
         drop(log);
@@ -153,12 +154,12 @@ impl Handler for Speaker {
     }
 }
 
-/// Has one conversation after the other, until so many have come to their end.
+/// Holds one conversation after the other, until `wanted` have completed.
 struct Caller {
     server: SocketAddr,
     patience: Duration,
     future: Option<(Future<ClientResult<Dial<Speaker>>>, Busy)>,
-    /// How many had ended, in whatever way, when it looked last.
+    /// How many had ended for any reason at its last check.
     seen: u32,
     wanted: u32,
 }
@@ -200,7 +201,7 @@ impl Machine for Caller {
                     self.future = Some((future, busy));
                     return Response::keep(self);
                 }
-                // The handler has it now.
+                // The handler has the connection now.
                 Outcome::Value(Ok(Ok(_))) => {}
                 Outcome::Value(Err(error)) => {
                     if matches!(error, ClientError::NotConnected(_) | ClientError::NotRepeated(_)) {
@@ -208,11 +209,11 @@ impl Machine for Caller {
                     }
                     return self.later(scope);
                 }
-                // An error page of a server that is in trouble.
+                // An error page of a server with a fault.
                 Outcome::Value(Ok(Err(_))) | Outcome::Lost(_) => return self.later(scope),
             }
         }
-        // It may have ended before this machine was told that it began.
+        // It may have ended before this machine was notified that it began.
         if ended > self.seen {
             self.seen = ended;
             return self.later(scope);
@@ -223,30 +224,30 @@ impl Machine for Caller {
 
 type Machines<S> = Compose2<PoolMachine<Dial<Speaker>, ByAddress<S>>, Caller>;
 
-/// Both sides wait for so long for an answer to a ping, and a quarter of that for one to a close:
-/// what another conversation on the connection has said may go out before it.
+/// Both sides wait this long for a pong, and a quarter of it for the answer to a close frame.
+/// Output of another conversation on the same connection may go first.
 fn config(patience: Duration) -> Arc<WebSocketConfig> {
     let config = WebSocketConfig::new().deflate(Deflate::new());
     config.pong_within(patience).close_within(patience / 4).share()
 }
 
-/// How long an acknowledgement may take on a network that passes 64 octets in a fifth of a second.
+/// How long an acknowledgement may take on a network that carries 64 bytes in a fifth of a second.
 const SLOW: Duration = Duration::from_secs(100);
 
-/// A connection of HTTP/2 goes on with what was said on streams that were given up, 64 KiB of it,
-/// ahead of what is said now: who gives up as soon as on a connection of its own says nothing else
-/// any more.
+/// An HTTP/2 connection still sends the output of streams that were given up, 64 KiB of it, before
+/// new output. With the timeout of a dedicated connection, conversations would be given up all the
+/// time and nothing new would be sent.
 fn patience(http2: bool) -> Duration {
     if http2 { 3 * SLOW } else { Duration::from_secs(20) }
 }
 
-/// What a server has of HTTP, of either version.
+/// The server's HTTP settings, for both versions.
 pub(crate) fn server_config() -> ServerConfig {
     let http2 = server::Http2Config::new().prior_knowledge(true).settings_timeout(SLOW);
     ServerConfig::new().limits(limits()).http2(http2)
 }
 
-/// What its client has, which asks by one of them.
+/// The client's HTTP settings. The client uses one of the versions.
 pub(crate) fn client_config(http2: bool) -> ClientConfig {
     let http2 =
         client::Http2Config::new().prior_knowledge(http2).settings_timeout(SLOW).ping_timeout(SLOW);
@@ -255,7 +256,7 @@ pub(crate) fn client_config(http2: bool) -> ClientConfig {
 
 type Serving<G> = HttpAccept<Site<()>, ListenerOf<G>>;
 
-/// A host that says everything again; `http2` where somebody between has it.
+/// A host that echoes all messages. `http2` tells whether an intermediary uses HTTP/2.
 pub(crate) fn serving<G: Ground>(sim: &mut Sim, http2: bool) -> Result<Host<Serving<G>>, BoxError> {
     Ok(sim.host("server", move |boot| {
         let mut creator: Loop<Serving<G>, _> = G::new_loop(boot)?;
@@ -271,16 +272,15 @@ pub(crate) fn serving<G: Ground>(sim: &mut Sim, http2: bool) -> Result<Host<Serv
     })?)
 }
 
-/// How conversations are had: by which version the client asks, and whether somebody between has
-/// HTTP/2.
+/// The HTTP version of the client's requests, and whether an intermediary uses HTTP/2.
 #[derive(Clone, Copy)]
 pub(crate) struct HttpVersions {
     pub(crate) asks_by_http2: bool,
     pub(crate) has_http2: bool,
 }
 
-/// Has conversations with what listens at `address`, while things go wrong and when `heal` has
-/// ended that.
+/// Holds conversations with the server at `address` during the faults, and after `heal` has ended
+/// them.
 pub(crate) fn converse_with<G: Ground>(
     sim: &mut Sim,
     address: SocketAddr,
@@ -290,7 +290,7 @@ pub(crate) fn converse_with<G: Ground>(
     let patience = patience(way.has_http2);
     let log = Arc::new(Mutex::new(Log::default()));
     let shared = log.clone();
-    // The clients' host is no part of what is tested: nothing there crashes, and there is room.
+    // The clients' host is not under test: it never crashes, and has enough slots.
     let faults = sim.faults();
     sim.set_faults(faults.clone().set(Fault::SmallSlab, 0.0));
     let clients = sim.host("clients", move |boot| {
@@ -315,11 +315,13 @@ pub(crate) fn converse_with<G: Ground>(
     call(sim, CONVERSATIONS);
     sim.run_for(FAULTY)?;
     heal(sim)?;
-    // Some more, of which none has reason to fail once the lost ones are found out.
+    // Some more conversations. None of them has a reason to fail once lost connections are
+    // detected.
     let wanted = CONVERSATIONS.max(lock(&log).finished) + 2;
     call(sim, wanted);
     let seen = log.clone();
-    // A network that passes 64 octets in a fifth of a second is half an hour at what both say.
+    // On a network that carries 64 bytes in a fifth of a second, all messages of both sides take
+    // half an hour.
     sim.eventually(Duration::from_secs(1_800), move |_| {
         let log = lock(&seen);
         log.finished >= wanted || !log.wrong.is_empty()
@@ -328,7 +330,7 @@ pub(crate) fn converse_with<G: Ground>(
     if log.wrong.is_empty() { Ok(()) } else { Err(log.wrong.join(", ").into()) }
 }
 
-/// Over HTTP/1.1, or on streams of HTTP/2.
+/// Over HTTP/1.1, or on HTTP/2 streams.
 pub(crate) fn converse<G: Ground>(sim: &mut Sim, http2: bool) -> Result<(), BoxError> {
     let server = serving::<G>(sim, http2)?;
     let address = SocketAddr::new(sim.address(server), PORT);

@@ -1,5 +1,5 @@
-//! WebSockets by a client whose handshake offers `h2` and `http/1.1`: on a stream where the server
-//! offers other protocols (RFC 8441), else over HTTP/1.1.
+//! WebSockets of a client that offers `h2` and `http/1.1` in its TLS handshake: on an HTTP/2 stream
+//! if the server supports extended CONNECT (RFC 8441), otherwise over HTTP/1.1.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -29,11 +29,11 @@ struct World {
     log: Log,
 }
 
-/// What is said of a server that agrees on nothing but `h2`, and takes no WebSockets there.
+/// The error for a server that negotiates only `h2`, and takes no WebSockets there.
 const NO_HTTP1: &str = "Err(NotConnected(Handshake(Custom { kind: ConnectionAborted, \
                         error: Refused(\"alert NoApplicationProtocol\") })))";
 
-/// Says a word, and stays.
+/// Sends a word, and keeps the connection open.
 struct Says;
 
 impl Handler for Says {
@@ -62,7 +62,7 @@ impl Handler for Says {
     }
 }
 
-/// Asks for some, one after the other.
+/// Opens some WebSockets, one after the other.
 struct Caller {
     server: TlsTarget<SocketAddr>,
     left: u32,
@@ -102,8 +102,8 @@ rotor_compose! {
     }
 }
 
-/// What became of two: what was said, how many connections there were, and how
-/// many of them spoke HTTP/2.
+/// The results of two WebSockets: what was received, the number of connections, and how many of
+/// them used HTTP/2.
 fn outcome(
     sim: &mut Sim,
     connect_protocol: bool,
@@ -157,7 +157,8 @@ fn a_server_without_extended_connect_gets_the_websocket_over_http1() {
     let refused = || vec!["Ok(Err(NotOnHttp2(Status(400))))".to_owned(); 2];
     for (connect_protocol, spoken, offered, expected) in [
         (true, both, both, (heard(), 1, 1)),
-        // One that has nothing to offer, and one for each.
+        // One HTTP/2 connection, which cannot carry a WebSocket, and one HTTP/1.1 connection for
+        // each.
         (false, both, both, (heard(), 3, 1)),
         (false, both, &both[1..], (heard(), 2, 0)),
         (false, both, &both[..1], (refused(), 1, 1)),
