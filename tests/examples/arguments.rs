@@ -1,10 +1,10 @@
-//! What the examples say to arguments that cannot be.
+//! The error messages of the examples for invalid arguments.
 
 use std::net::{TcpListener, UdpSocket};
 
 use crate::support::run_example;
 
-/// Programs whose first argument is an address in numbers.
+/// Programs whose first argument is a numeric address.
 const PROGRAMS: [&str; 19] = [
     "tcp_echo_server",
     "udp_echo_server",
@@ -30,7 +30,7 @@ const PROGRAMS: [&str; 19] = [
 /// Programs that return the library's error from `main`.
 const FIRST_PROGRAMS: [&str; 2] = ["hello_world_server", "threaded_hello_world"];
 
-/// The example must fail, with one line that says why, and without a panic.
+/// Runs an example that must fail without a panic. Returns its error message, a single line.
 fn refusal(name: &str, arguments: &[&str]) -> String {
     let output = run_example(name, arguments);
     let message = String::from_utf8(output.stderr).expect("text");

@@ -25,10 +25,10 @@ fn a_server_out_of_descriptors_pauses_warns_and_resumes() {
     let server = Server::start(command, PATIENCE).expect("it starts");
     let mut warnings = BufReader::new(warnings).lines().map(|line| line.expect("text"));
 
-    // From before the first warning, which this test may come to late.
+    // Measured from before the first warning, which this test may read late.
     let (before, began) = (cpu_times(server.pid()).expect("/proc"), Instant::now());
 
-    // Each client keeps its connection until it is told to go.
+    // Each client keeps its connection until it is told to close it.
     let (answered, answers) = mpsc::channel::<TcpStream>();
     for _ in 0..CLIENTS {
         let (answered, mut socket) = (answered.clone(), connect(server.address()));
@@ -48,7 +48,7 @@ fn a_server_out_of_descriptors_pauses_warns_and_resumes() {
     assert!(took > Duration::from_millis(800), "the second warning came within {took:?}");
     assert!(used < took / 4, "{used:?} of {took:?}: it spins");
 
-    // Every answered client leaves, and makes room for one that waits.
+    // Each answered client closes its connection, which makes room for a waiting one.
     for number in 0..CLIENTS {
         let socket = answers.recv_timeout(PATIENCE);
         drop(socket.unwrap_or_else(|_| panic!("only {number} clients were answered")));

@@ -1,4 +1,4 @@
-//! The store of keys and values.
+//! The key-value store.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use rotor_bench::server::Server;
 
 use crate::support::{PATIENCE, connect, start_example};
 
-/// The server, and where its statistics are.
+/// The server, and the address of its statistics.
 fn start() -> (Server, SocketAddr) {
     let server = start_example("key_value");
     let statistics = server.next_line(PATIENCE).unwrap_or_default();
@@ -26,7 +26,7 @@ fn start() -> (Server, SocketAddr) {
     (server, statistics)
 }
 
-/// All that a client gets for lines of which the last one ends it.
+/// Everything that a client receives for these lines. The last line must end the connection.
 fn answers(address: SocketAddr, lines: &str) -> String {
     let (mut client, mut received) = (connect(address), String::new());
     client.write_all(lines.as_bytes()).expect("the server takes it");
@@ -61,14 +61,14 @@ fn clients_share_the_store_and_sigterm_drains_pending_lines() {
     }
     assert!(stats.ends_with("\nEND\n"), "{stats}");
 
-    // One is in the middle of a line when it comes to its end, and is answered.
+    // A client that has sent a part of a line when the drain begins is still answered.
     let mut client = BufReader::new(connect(server.address()));
     let mut line = String::new();
     client.get_mut().write_all(b"SET b 1\nGET").expect("the server takes it");
     client.read_line(&mut line).expect("an answer");
     let signal = std::process::Command::new("kill").arg(server.pid().to_string()).status();
     assert!(signal.expect("a Unix system").success());
-    // The listener is closed first; who was let in before is let go.
+    // The listener is closed before connections are asked to end.
     while std::net::TcpStream::connect_timeout(&server.address(), Duration::from_secs(1)).is_ok() {}
     client.get_mut().write_all(b" b\n").expect("the server takes it");
     client.read_to_string(&mut line).expect("an answer and a good end");

@@ -1,4 +1,4 @@
-//! The chat, with clients that talk, that do not listen, and that go on without end.
+//! The chat, with clients that talk, clients that do not read, and a client that floods.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -7,13 +7,13 @@ use rotor_bench::server::Server;
 
 use crate::support::{PATIENCE, connect, start_example};
 
-/// The longest line, with its end, as the example says.
+/// The longest line, including its line end; the same as in the example.
 const LINE_BYTES_MAX: usize = 1_024;
 
 struct Client(BufReader<std::net::TcpStream>);
 
 impl Client {
-    /// Comes in as the client of that number, with everybody else there hearing of it.
+    /// Joins as the client with this number. Checks that all others are notified.
     fn join(address: SocketAddr, number: usize, others: &mut [&mut Client]) -> Client {
         let mut client = Client(BufReader::new(connect(address)));
         assert_eq!(client.hear(), format!("* you are {number}\n"));
@@ -27,7 +27,7 @@ impl Client {
         self.0.get_mut().write_all(text.as_bytes()).expect("the server takes it");
     }
 
-    /// The next line; nothing at the end.
+    /// The next line, or an empty string at EOF.
     fn hear(&mut self) -> String {
         let mut line = String::new();
         self.0.read_line(&mut line).expect("a line or a good end");
@@ -45,12 +45,12 @@ fn a_line_reaches_all_other_clients() {
     second.say("hello, all");
     first.say("I am first\n");
     assert_eq!((second.hear(), third.hear()), ("1: I am first\n".into(), "1: I am first\n".into()));
-    // The rest of a line, and another one, in one piece.
+    // The rest of a line and another line, in one write.
     second.say(" of you\n\n");
     for other in [&mut first, &mut third] {
         assert_eq!((other.hear(), other.hear()), ("2: hello, all of you\n".into(), "2: \n".into()));
     }
-    // A half line dies with its speaker.
+    // A partial line is dropped when its sender leaves.
     third.say("I am go");
     third.0.get_mut().shutdown(Shutdown::Write).expect("it is connected");
     assert_eq!((first.hear(), second.hear()), ("* 3 left\n".into(), "* 3 left\n".into()));
@@ -77,7 +77,7 @@ fn an_overlong_line_ends_only_its_sender() {
 #[test]
 fn a_client_that_does_not_read_is_dropped_and_the_others_continue() {
     const LINES_AT_A_TIME: usize = 64;
-    /// What the buffers of the system may hold for one connection, and far more, in bytes.
+    /// More than the kernel can buffer for one connection by far, in bytes.
     const BYTES_MAX: usize = 512 << 20;
     let server = start_example("line_chat");
     let mut speaker = Client::join(server.address(), 1, &mut []);
@@ -91,7 +91,7 @@ fn a_client_that_does_not_read_is_dropped_and_the_others_continue() {
         assert!(said < BYTES_MAX, "{said} bytes were said to one who does not read");
         speaker.say(&line.repeat(LINES_AT_A_TIME));
         said += LINES_AT_A_TIME * line.len();
-        // The listener is never far behind; what it hears is whole and in order.
+        // The listener is never far behind. The lines it receives are complete and in order.
         let mut left = LINES_AT_A_TIME;
         while left > 0 {
             match listener.hear() {
@@ -104,7 +104,7 @@ fn a_client_that_does_not_read_is_dropped_and_the_others_continue() {
         }
     }
     assert_eq!(speaker.hear(), "* 3 left\n");
-    // What the system had taken for it, and then its end, in order or not.
+    // What the kernel had buffered for it, and then EOF or a reset.
     let mut unread = Vec::new();
     let _end_or_reset = slow.0.read_to_end(&mut unread);
     assert!(unread.len() < said);

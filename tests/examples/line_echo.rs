@@ -1,4 +1,4 @@
-//! The echo of lines.
+//! The line echo server.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;

@@ -1,8 +1,8 @@
-//! Every program in `examples/`, started as a user starts it and talked to; the HTTP servers among
-//! them mostly by the clients of `tests/outside`.
+//! Every program in `examples/`, started as a user starts it. Most HTTP servers are tested by the
+//! clients in `tests/outside`.
 //!
-//! `cargo test --workspace` builds the examples first; `cargo test -p rotor-tests --test examples`
-//! does not, and then runs those of an earlier build.
+//! `cargo test --workspace` builds the examples first. `cargo test -p rotor-tests --test examples`
+//! does not; it runs the examples of an earlier build.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! The MQTT broker, in clear and with TLS, with clients of a few bytes.
+//! The MQTT broker, with and without TLS, with a minimal client.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,7 +9,7 @@ use rotor_bench::server::Server;
 use crate::certificates::Certificates;
 use crate::support::{PATIENCE, again, connect, example};
 
-/// A client of short packets.
+/// A client that knows only short packets.
 struct Client(TcpStream);
 
 impl Client {
@@ -32,7 +32,7 @@ impl Client {
         self.0.write_all(&packet).expect("the broker takes it");
     }
 
-    /// The next packet; nothing at the end.
+    /// The next packet, or nothing at EOF.
     fn hear(&mut self) -> Vec<u8> {
         let mut head = [0; 2];
         match again(|| self.0.read(&mut head[..1])).expect("a packet, or a good end") {
@@ -57,7 +57,7 @@ fn messages_pass_between_plaintext_and_tls_clients() {
     let broker = Server::start(broker, PATIENCE).expect("it starts");
     let line = broker.next_line(PATIENCE).expect("a second line");
     let encrypted = line.strip_prefix("listening with TLS on ").expect("a certificate was named");
-    // Puts TLS on what a client says that has none.
+    // Adds TLS to the connection of a client without TLS.
     let mut tunnel = Command::new("sh");
     tunnel.args(["-c", "exec \"$0\" \"$2\" \"$1\""]);
     tunnel.arg(example("tcp_proxy").get_program()).arg(format!("tls://{encrypted}"));
@@ -72,7 +72,7 @@ fn messages_pass_between_plaintext_and_tls_clients() {
     for (speaker, id) in [(0, 1), (1, 2)] {
         clients[speaker].say(0x32, &[&string("rooms/1"), &[0, 9], b"warm"]);
         let heard = [&[0x32, 15][..], &string("rooms/1"), &[0, id], b"warm"].concat();
-        // Its own message, and the answer to it: one after the other.
+        // Its own message and the acknowledgement, in either order.
         let both = [clients[speaker].hear(), clients[speaker].hear()];
         assert!(both.contains(&vec![0x40, 2, 0, 9]) && both.contains(&heard), "{both:x?}");
         assert_eq!(clients[1 - speaker].hear(), heard);
@@ -93,7 +93,7 @@ fn the_broker_prints_its_totals_at_the_end() {
     let mut hearer = Client::connect(broker.address(), "hearer");
     hearer.subscribe("secret/#", 2, 0x80);
     hearer.subscribe("#", 2, 2);
-    // With a will, and then something that is no packet.
+    // Connects with a will, and then sends an invalid packet.
     let mut speaker = Client(connect(broker.address()));
     speaker.say(0x10, &[b"\0\x04MQTT\x04\x06\0\0", &string("x"), &string("w"), &string("gone")]);
     assert_eq!(speaker.hear(), [0x20, 2, 0, 0]);

@@ -1,5 +1,4 @@
-//! The Redis client, against a server in the test that does what no good server does;
-//! `tests/outside` has a real one.
+//! The Redis client with a misbehaving server in the test; `tests/outside` has a real server.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +6,7 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use crate::support::{PATIENCE, example};
 
-/// How many commands may wait for their answers, as the example says.
+/// How many commands may be in flight; the same as in the example.
 const PIPELINE_MAX: usize = 128;
 
 struct Redis {
@@ -48,7 +47,7 @@ impl Redis {
         line
     }
 
-    /// Ends the input, and expects that nothing more is shown.
+    /// Closes the input, and checks that no more output comes.
     fn ends(mut self) {
         self.child.stdin = None;
         assert_eq!(self.shown(), "");
@@ -64,7 +63,7 @@ impl Drop for Redis {
     }
 }
 
-/// A command of two words of one letter each, as it is sent.
+/// A command as it is sent, with two words of one letter each.
 fn command(name: &str, argument: &str) -> String {
     format!("*2\r\n$1\r\n{name}\r\n$1\r\n{argument}\r\n")
 }

@@ -1,4 +1,4 @@
-//! Our own examples, found and started.
+//! Finds and starts our own examples.
 
 use std::env;
 use std::io::{self, ErrorKind};
@@ -8,19 +8,19 @@ use std::time::Duration;
 
 use rotor_bench::server::Server;
 
-/// How long anything may take before a test gives up: far more than it takes, so that it is no
-/// measure of speed.
+/// How long a test waits before it gives up. It is far longer than anything here takes, so it does
+/// not measure speed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Starts one of our examples on a free port; it is killed when the value is dropped.
+/// Starts an example on a free port; killed on drop.
 pub(crate) fn start_example(name: &str) -> Server {
     Server::start(example(name), PATIENCE).unwrap_or_else(|e| panic!("example {name}: {e}"))
 }
 
-/// The example as a command without arguments.
+/// An example as a command without arguments.
 pub(crate) fn example(name: &str) -> Command {
-    // Cargo tells tests where binaries are, but not examples; they lie beside the directory of the
-    // tests.
+    // Cargo tells tests the paths of binaries, but not of examples. They lie next to the directory
+    // of the tests.
     let test = env::current_exe().expect("the system knows the path of this test");
     let profile = test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps");
     let file = profile.join("examples").join(name);
@@ -33,7 +33,7 @@ pub(crate) fn run_example(name: &str, arguments: &[&str]) -> Output {
     example(name).args(arguments).output().unwrap_or_else(|e| panic!("example {name}: {e}"))
 }
 
-/// What an example printed, which must have ended well.
+/// The output of an example, which must exit successfully.
 pub(crate) fn output_of(name: &str, arguments: &[&str]) -> String {
     let Output { status, stdout, stderr } = run_example(name, arguments);
     let stderr = String::from_utf8_lossy(&stderr);
@@ -41,7 +41,7 @@ pub(crate) fn output_of(name: &str, arguments: &[&str]) -> String {
     String::from_utf8(stdout).expect("examples print text")
 }
 
-/// A connection that gives up after a while.
+/// A connection with a read timeout.
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let socket = TcpStream::connect(address).expect("the server listens");
     socket.set_read_timeout(Some(PATIENCE)).expect("not zero");
@@ -49,8 +49,8 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     socket
 }
 
-/// What a socket says within its time limit. A process that was stopped meanwhile, and went on, is
-/// told to ask again (signal(7)).
+/// Repeats a socket call that EINTR interrupts. With a timeout set, the kernel does not restart the
+/// call after the process was stopped and continued (signal(7)).
 pub(crate) fn again<T>(mut ask: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match ask() {
@@ -60,7 +60,7 @@ pub(crate) fn again<T>(mut ask: impl FnMut() -> io::Result<T>) -> io::Result<T> 
     }
 }
 
-/// The next datagram.
+/// Receives a datagram.
 pub(crate) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<usize> {
     again(|| socket.recv(buffer))
 }

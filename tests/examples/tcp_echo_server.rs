@@ -9,7 +9,7 @@ use rotor_bench::server::Server;
 
 use crate::support::{PATIENCE, again, connect, example, start_example};
 
-/// Bytes in which every gap and every swap shows.
+/// Bytes in which every gap and every swap is noticed.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|index| (index % 251) as u8).collect()
 }
@@ -64,7 +64,7 @@ fn a_slow_reader_gets_everything_once_it_reads() {
     let chunk = pattern(251 * 64);
     socket.set_nonblocking(true).expect("a socket");
     let mut sent = 0;
-    // Until the buffers of both sides are full, and the server has nowhere to go.
+    // Until the buffers of both sides are full, and the server cannot make progress.
     loop {
         match socket.write(&chunk[sent % 251..]) {
             Ok(count) => sent += count,
@@ -98,7 +98,7 @@ fn sigterm_drains_and_prints_the_totals() {
     let server = start_example("tcp_echo_server");
     let mut socket = connect(server.address());
     assert_eq!(echoed(&mut socket, b"hello"), b"hello");
-    // The connection stays open, and idle, until the server closes it.
+    // The connection stays open and idle until the server closes it.
     let status = server.terminate(PATIENCE).expect("it ends");
     assert!(status.success(), "{status}");
     assert_eq!(again(|| socket.read(&mut [0])).expect("a good end"), 0);
@@ -127,9 +127,9 @@ fn a_reset_by_the_peer_prints_no_complaint() {
         let mut socket = connect(server.address());
         socket.write_all(&pattern(100_000)).expect("the server takes it");
         socket.read_exact(&mut [0]).expect("the server sends it back");
-        // What comes back and is not read makes its end a reset.
+        // Echoed bytes that are not read make the close a reset.
     }
-    // One that is served after them.
+    // A later client is still served.
     assert_eq!(echoed(&mut connect(server.address()), b"x"), b"x");
     assert!(server.terminate(PATIENCE).expect("it ends").success());
     let mut said = String::new();

@@ -1,4 +1,4 @@
-//! The proxy, between a client and an upstream that are both in the test.
+//! The proxy between a client and an upstream, both in the test.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use rotor_bench::server::Server;
 use crate::certificates::Certificates;
 use crate::support::{PATIENCE, again, connect, example};
 
-/// Bytes in which every gap and every swap shows.
+/// Bytes in which every gap and every swap is noticed.
 fn pattern(seed: usize, len: usize) -> Vec<u8> {
     (0..len).map(|index| ((seed + index) % 251) as u8).collect()
 }
@@ -27,7 +27,7 @@ fn start_proxy_with(upstream: &str, change: impl FnOnce(Command) -> Command) -> 
 
 fn start_telling(upstream: &str, header: &str, change: impl FnOnce(Command) -> Command) -> Server {
     let mut command = Command::new("sh");
-    // Where it is to listen comes last when it is started, and first for the program.
+    // `Server::start` appends the address to listen at, but the program wants it first.
     command.args(["-c", "exec \"$0\" \"$3\" \"$1\" \"$2\""]);
     command.arg(example("tcp_proxy").get_program()).args([upstream, header]);
     Server::start(change(command), PATIENCE).expect("it starts")
@@ -45,7 +45,7 @@ impl Proxied {
         Proxied { proxy, upstream }
     }
 
-    /// A connection through the proxy: the client's end and the upstream's.
+    /// Connects through the proxy. Returns the client's and the upstream's sockets.
     fn connect(&self) -> (TcpStream, TcpStream) {
         let client = connect(self.proxy.address());
         let (upstream, _) = self.upstream.accept().expect("the proxy connects");
@@ -61,7 +61,7 @@ fn read_to_end(socket: &mut TcpStream) -> Vec<u8> {
     bytes
 }
 
-/// Sends so much and ends that side, while the other end of it reads to the end.
+/// Sends the bytes and shuts down, while the other end reads up to EOF.
 fn assert_carries(from: &mut TcpStream, to: &mut TcpStream, bytes: &[u8]) {
     let mut sender = from.try_clone().expect("a descriptor is left");
     let received = thread::scope(|scope| {
@@ -135,15 +135,15 @@ fn simultaneous_directions_do_not_mix() {
 #[test]
 fn a_side_that_does_not_read_stops_the_other_without_filling_memory() {
     const LEN: usize = 128 << 20;
-    /// What the buffers of the system may take, on both of the proxy's sides, and much more.
+    /// More than the kernel's buffers on both sides of the proxy, by far.
     const TAKEN_MAX: usize = 64 << 20;
     const GROWTH_MAX: u64 = 4 << 20;
     let proxied = Proxied::start();
     let (mut client, mut upstream) = proxied.connect();
     let before = resident_bytes(proxied.proxy.pid()).unwrap_or(0);
     let bytes = pattern(0, LEN);
-    // Nothing is taken for as long as this when nothing moves any more. Where it is too short for a
-    // machine that is busy, the writing stops sooner, and the test asks less.
+    // If no write succeeds for this time, the data has stopped moving. On a busy machine it may be
+    // too short; then the writing stops earlier, and the test checks less.
     client.set_write_timeout(Some(Duration::from_millis(300))).expect("not zero");
     let mut taken = 0;
     loop {
@@ -159,7 +159,7 @@ fn a_side_that_does_not_read_stops_the_other_without_filling_memory() {
     let grown = resident_bytes(proxied.proxy.pid()).unwrap_or(0).saturating_sub(before);
     assert!(grown < GROWTH_MAX, "the proxy has grown by {grown} bytes");
     client.set_write_timeout(Some(PATIENCE)).expect("not zero");
-    // A connection beside it is not held up.
+    // A concurrent connection is not delayed.
     let (mut other_client, mut other_upstream) = proxied.connect();
     assert_carries(&mut other_client, &mut other_upstream, b"meanwhile");
     let sender = thread::spawn(move || {
@@ -176,7 +176,7 @@ fn a_side_that_does_not_read_stops_the_other_without_filling_memory() {
 
 #[test]
 fn a_refused_upstream_ends_the_client_and_the_next_client_is_tried_anew() {
-    // The port of a socket that is connected elsewhere: it is taken, and nobody listens there.
+    // The local port of a connected socket: it is in use, but nobody listens there.
     let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let taken = connect(elsewhere.local_addr().expect("it is bound"));
     let proxy = start_proxy(taken.local_addr().expect("it is bound"));
@@ -194,7 +194,7 @@ fn a_reset_of_one_side_resets_the_other() {
         assert_eq!(result.map_err(|error| error.kind()), Err(ErrorKind::ConnectionReset));
     };
     let (client, mut upstream) = proxied.connect();
-    // Closed with something unread, a connection is reset.
+    // Closing a connection with unread input resets it.
     upstream.write_all(b"unread").expect("the proxy takes it");
     again(|| client.peek(&mut [0])).expect("it arrives");
     drop(client);
@@ -204,12 +204,12 @@ fn a_reset_of_one_side_resets_the_other() {
     again(|| upstream.peek(&mut [0])).expect("it arrives");
     drop(upstream);
     gone(again(|| client.read(&mut [0])));
-    // The others are not touched.
+    // Other connections are not affected.
     let (mut client, mut upstream) = proxied.connect();
     assert_carries(&mut client, &mut upstream, b"still here");
 }
 
-/// One proxy puts TLS on, another takes it off: in between are handshakes, records and the ends of
+/// One proxy adds TLS and another removes it. Between them are handshakes, records, and the end of
 /// both sides by `close_notify`.
 #[test]
 fn tls_is_added_and_removed_transparently() {
@@ -225,7 +225,7 @@ fn tls_is_added_and_removed_transparently() {
         assert_carries(&mut client, &mut upstream, &pattern(1, len));
         assert_carries(&mut upstream, &mut client, &pattern(2, len));
     }
-    // Nothing gets through to whom is not known.
+    // Nothing gets through to a server that is not trusted.
     let others = Certificates::for_names(&["localhost"]);
     let proxy = start_proxy_with(&tls, |command| others.trusted_by(command));
     let mut client = connect(proxy.address());
@@ -233,13 +233,13 @@ fn tls_is_added_and_removed_transparently() {
     assert!(matches!(again(|| client.read(&mut [0; 1])), Ok(0) | Err(_)));
 }
 
-/// What a proxy that was told to send a header says first of this client, in version 1.
+/// The header in version 1 that a proxy sends for this client, if it is told to send one.
 fn line(client: &TcpStream) -> String {
     let (from, to) = (client.local_addr().expect("it has one"), client.peer_addr().expect("here"));
     format!("PROXY TCP4 {} {} {} {}\r\n", from.ip(), to.ip(), from.port(), to.port())
 }
 
-/// The same in version 2: the signature, PROXY over TCP and IPv4, 12 octets of addresses.
+/// The same in version 2: the signature, PROXY over TCP and IPv4, 12 bytes of addresses.
 fn binary(client: &TcpStream) -> Vec<u8> {
     let (from, to) = (client.local_addr().expect("it has one"), client.peer_addr().expect("here"));
     let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\x7f\0\0\x01\x7f\0\0\x01".to_vec();
@@ -255,7 +255,7 @@ fn the_proxy_header_names_the_client_before_any_other_byte() {
         let address = upstream.local_addr().expect("it is bound").to_string();
         let proxied =
             Proxied { proxy: start_telling(&address, header, |command| command), upstream };
-        // Whose bytes come first makes no difference.
+        // It makes no difference which side sends first.
         for client_is_first in [false, true] {
             let (mut client, mut upstream) = proxied.connect();
             if client_is_first {
@@ -279,8 +279,8 @@ fn the_proxy_header_names_the_client_before_any_other_byte() {
     }
 }
 
-/// The one who takes TLS off has a listener that knows no header, so it is looked for here: it
-/// comes before the first record.
+/// The listener of the proxy that removes TLS knows no header, so the test reads the connection
+/// itself: the header comes before the first record.
 #[test]
 fn the_proxy_header_precedes_tls() {
     let ours = Certificates::for_names(&["localhost"]);

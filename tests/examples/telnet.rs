@@ -1,4 +1,4 @@
-//! The client on standard input, against a server in the test and against our chat.
+//! The client on standard input, with a server in the test and with our chat.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -27,8 +27,8 @@ impl Telnet {
         self.child.stdin.as_mut().expect("it is open").write_all(bytes).expect("it reads");
     }
 
-    /// Waits for its end with the input left open, unless it was closed; what it showed of the
-    /// server, which has to be all.
+    /// Waits for its exit, with the input left open unless it was closed before. Returns what it
+    /// printed of the server's data, which must be its whole output.
     fn shown(mut self) -> Vec<u8> {
         let input = self.child.stdin.take();
         let Output { status, stdout, stderr } =
@@ -133,7 +133,7 @@ fn failure(output: Output, address: SocketAddr) -> String {
 
 #[test]
 fn a_refused_connection_is_an_error() {
-    // The port of a socket that is connected elsewhere: it is taken, and nobody listens there.
+    // The local port of a connected socket: it is in use, but nobody listens there.
     let (_listener, elsewhere) = listen();
     let holder = connect(elsewhere);
     let taken = holder.local_addr().expect("it is bound");
@@ -147,7 +147,7 @@ fn a_broken_connection_is_an_error() {
     let mut telnet = Telnet::start(address);
     let server = accept(&listener);
     telnet.type_in(b"hello\n");
-    // Closed with something unread, a connection is reset.
+    // Closing a connection with unread input resets it.
     again(|| server.peek(&mut [0])).expect("it is sent at once");
     drop(server);
     let input = telnet.child.stdin.take();

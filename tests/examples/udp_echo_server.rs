@@ -27,7 +27,7 @@ fn datagrams_of_any_size_are_echoed_whole() {
     let line = server.next_line(PATIENCE).unwrap_or_default();
     assert!(line.starts_with("try: nc -u"), "{line:?}");
     let socket = client(&server);
-    // The last is the largest that IPv4 carries.
+    // The last length is the largest that IPv4 carries.
     for length in [0, 1, 1500, 9000, 65_507] {
         let datagram = vec![length as u8; length];
         assert!(echoed(&socket, &datagram) == datagram, "a datagram of {length} bytes");

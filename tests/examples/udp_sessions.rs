@@ -1,4 +1,4 @@
-//! Sessions over UDP, and the page that shows them.
+//! Sessions over UDP, and their status page.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -8,7 +8,7 @@ use rotor_bench::server::{Server, find_address};
 
 use crate::support::{PATIENCE, connect, receive, start_example};
 
-/// A peer of the server; its socket gives up after a while.
+/// A client of the server. Its socket has a read timeout.
 struct Peer(UdpSocket);
 
 impl Peer {
@@ -19,7 +19,7 @@ impl Peer {
         Peer(socket)
     }
 
-    /// One that has proven its address, and its id.
+    /// A peer that has proven its address, and its id.
     fn playing(server: &Server) -> (Peer, String) {
         let peer = Peer::of(server);
         peer.say("HELLO to everybody here");
@@ -33,7 +33,7 @@ impl Peer {
         self.0.send(datagram.as_ref()).expect("loopback takes it");
     }
 
-    /// The next datagram that begins with the word; others are passed over.
+    /// The next datagram that begins with `word`. Others are skipped.
     fn hear(&self, word: &str) -> String {
         let mut buffer = [0; 2_000];
         loop {
@@ -45,14 +45,14 @@ impl Peer {
         }
     }
 
-    /// Acknowledges the next datagram that begins with the word.
+    /// Acknowledges the next datagram that begins with `word`.
     fn acknowledge(&self, word: &str) {
         let text = self.hear(word);
         self.say(format!("ACK {}", text.split(' ').nth(1).expect("a number")));
     }
 }
 
-/// What the page says.
+/// The content of the status page.
 fn status(address: SocketAddr) -> String {
     let mut socket = connect(address);
     socket
@@ -113,10 +113,10 @@ fn an_unknown_command_is_reported_and_harms_no_session() {
         peer.say(datagram);
         assert_eq!(peer.hear("ERROR"), "ERROR", "{}", datagram.escape_ascii());
     }
-    // One byte less is not too long.
+    // A datagram that is one byte shorter is accepted.
     peer.say(&long[..256]);
     while !peer.hear("STATE").ends_with(&format!(" {id}:1,1")) {}
-    // Strangers have no answer, but to a HELLO that is no shorter than it.
+    // Unknown peers get no answer, except to a HELLO that is not shorter than the answer.
     let stranger = Peer::of(&server);
     for datagram in bad {
         stranger.say(datagram);
@@ -137,7 +137,7 @@ fn a_terminated_server_repeats_its_goodbye_until_acknowledged() {
     let ((quiet, _), (peer, _)) = (Peer::playing(&server), Peer::playing(&server));
     terminate(&server);
     peer.acknowledge("CLOSING");
-    // This one acknowledges nothing.
+    // This peer acknowledges nothing.
     let told: Vec<String> = (0..4).map(|_| quiet.hear("CLOSING")).collect();
     assert!(told.iter().all(|text| *text == told[0]), "{told:?}");
     let status = server.terminate(PATIENCE).expect("it ends");

@@ -1,4 +1,4 @@
-//! Bodies that are larger than any buffer, and answers without end, through curl.
+//! Bodies larger than any buffer, and endless responses, with curl.
 
 use std::fs;
 

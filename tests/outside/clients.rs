@@ -1,4 +1,4 @@
-//! Our clients against servers that others wrote: Python's `http.server` and nginx.
+//! Our clients with third-party servers: Python's `http.server` and nginx.
 #![expect(clippy::disallowed_methods, reason = "a thread that reads what a program says")]
 
 use std::fs;
@@ -13,7 +13,7 @@ use crate::certificates::Certificates;
 use crate::nginx::Nginx;
 use crate::support::{example, program, run, text};
 
-/// A directory of files to be served; removed when it is dropped.
+/// A temporary directory of files to serve. Dropping it removes the files.
 pub(crate) struct Site(Directory);
 
 impl Site {
@@ -68,12 +68,12 @@ impl Drop for Python {
     }
 }
 
-/// Gets files of all sizes, one that is not there, and all pages of the site.
+/// Requests files of all sizes, a missing file, and all pages of the site.
 pub(crate) fn check(url: &str, site: &Site) {
     check_by(url, site, example);
 }
 
-/// The same, with clients that are started so.
+/// The same, with clients that `example` starts.
 pub(crate) fn check_by(url: &str, site: &Site, example: impl Fn(&str) -> Command) {
     for name in ["big.bin", "empty.bin", "index.html"] {
         let output = run(example("http_get").arg(format!("{url}{name}")));
@@ -143,12 +143,12 @@ fn nginx_serves_our_clients_over_tls_1_2_and_1_3() {
         );
         let url = format!("https://localhost:{}/", server.port);
         check_by(&url, &site, |name| ours.trusted_by(example(name)));
-        // A client that trusts others gets nothing.
+        // A client that trusts only other issuers gets nothing.
         let others = Certificates::for_names(&["localhost"]);
         let output = others.trusted_by(example("http_get")).arg(&url).output().expect("it starts");
         let said = text(&output);
         assert!(!output.status.success() && said.contains("UnknownIssuer"), "{said}");
-        // And one in clear is told so, by nginx itself.
+        // nginx itself tells a plain HTTP client about its mistake.
         let clear = format!("http://127.0.0.1:{}/", server.port);
         let output = example("http_get").arg(clear).output().expect("it starts");
         assert!(text(&output).contains("400 Bad Request"), "{}", text(&output));
@@ -175,8 +175,8 @@ fn nginx_reports_a_missing_client_certificate() {
     assert!(text(&output).contains("400 Bad Request"), "{}", text(&output));
 }
 
-/// `openssl s_server`, which serves the files of a directory, each on a connection of its own whose
-/// end is the end of the body.
+/// `openssl s_server`, which serves the files of a directory. Each file has its own connection, and
+/// its end is the end of the body.
 struct OpenSsl(Child);
 
 impl OpenSsl {
@@ -197,7 +197,7 @@ impl OpenSsl {
         let server = OpenSsl(child);
         let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
         let port = lines.find_map(|line| line.strip_prefix("ACCEPT 127.0.0.1:")?.parse().ok());
-        // What else it says is read, so that it never waits for somebody to do so.
+        // Its other output is drained, so that it never blocks on a full pipe.
         thread::spawn(move || lines.for_each(drop));
         (server, port.expect("it says where it listens"))
     }

@@ -1,4 +1,4 @@
-//! `static_files` and curl: whole files, parts of them, conditions, and paths that lead nowhere.
+//! `static_files` with curl: whole files, ranges, conditions, and paths that lead nowhere.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rotor_test_kit::Directory;
 
 use crate::support::{curl, program, start_example_in, text, url};
 
-/// A directory with a few files, served and removed in the end.
+/// A temporary directory with a few files, and a server for them.
 struct Site {
     directory: Directory,
     server: Server,
@@ -21,8 +21,8 @@ impl Site {
         fs::create_dir_all(directory.join("root/inner")).expect("a temporary directory");
         fs::write(directory.join("outside.txt"), "outside").expect("a temporary file");
         fs::write(directory.join("root/page.html"), "<p>page</p>").expect("a temporary file");
-        // The tag of a file that has just been written is a weak one: it may be written again in
-        // the same instant.
+        // A file that has just been modified gets a weak ETag, because it may be modified again
+        // within the same clock tick.
         let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         let page = fs::File::options().write(true).open(directory.join("root/page.html"));
         page.and_then(|page| page.set_modified(long_ago)).expect("a temporary file");
@@ -39,7 +39,7 @@ impl Site {
     }
 }
 
-/// More than a socket takes at once, and no two parts of it alike.
+/// More than a socket takes in one write; no two parts are alike.
 fn large() -> Vec<u8> {
     (0..2_000_000_u32).flat_map(u32::to_be_bytes).collect()
 }

@@ -1,4 +1,4 @@
-//! The hello servers, which all answer `GET /` with 200 and `Hello, World!`.
+//! The hello servers. All answer `GET /` with 200 and `Hello, World!`.
 #![expect(
     clippy::disallowed_methods,
     reason = "a client with a plain blocking socket, outside of any loop"
@@ -13,10 +13,10 @@ use rotor_bench::server::Server;
 
 use crate::support::{PATIENCE, ask, program, run, start_example, text};
 
-/// The last on io_uring, where the system lets it.
+/// The last one runs on io_uring if the system allows it.
 const HELLO_SERVERS: [&str; 3] = ["hello_world_server", "threaded_hello_world", "which_loop"];
 
-/// With the slash at its end, as the servers print it.
+/// The URL with a trailing slash, as the servers print it.
 fn url(server: &Server) -> String {
     format!("http://{}/", server.address())
 }
@@ -57,14 +57,15 @@ fn curl_reuses_its_connection_for_a_second_request() {
     }
 }
 
-/// Without the user's configuration and without a proxy.
+/// curl, without the user's configuration and without a proxy.
 fn curl_command(curl: &Path) -> Command {
     let mut command = Command::new(curl);
     command.args(["-q", "--silent", "--show-error", "--noproxy", "*", "--max-time", "30"]);
     command
 }
 
-/// What is answered after two seconds is an error by itself: on a machine that is busy it is none.
+/// By default wrk counts a response after more than two seconds as an error. On a busy machine it
+/// is none.
 const WRK: [&str; 5] = ["-t2", "-c50", "-d1s", "--timeout", "30s"];
 
 #[test]
@@ -88,10 +89,11 @@ fn wrk_meets_no_error_when_it_pipelines() {
     }
 }
 
-/// How often wrk is given its second: one of two programs that share a core may not run in it.
+/// How often wrk is run for a second. If two programs share a core, one of them may not run in that
+/// second.
 const SECONDS_MAX: u32 = 30;
 
-/// wrk succeeds whatever it meets; only its report says more.
+/// wrk exits successfully even after errors; only its report shows them.
 fn check_wrk(example: &str, command: &mut Command) {
     for _ in 0..SECONDS_MAX {
         let report = text(&run(command));
@@ -138,12 +140,12 @@ fn garbage_ends_only_its_own_connection() {
     }
 }
 
-/// Sends the bytes and the end of the stream, and reads until the server ends its side too.
+/// Sends the bytes and shuts down, then reads until the server closes too.
 fn send_to_the_end(address: SocketAddr, bytes: &[u8]) {
     let mut socket = TcpStream::connect(address).expect("the server accepts");
     socket.set_read_timeout(Some(PATIENCE)).expect("not zero");
-    // The server may answer and close before it has taken all; then these fail, and the reset ends
-    // the reading.
+    // The server may respond and close before it has read everything. Then these writes fail, and a
+    // reset ends the read.
     let _ = socket.write_all(bytes);
     let _ = socket.shutdown(Shutdown::Write);
     if let Err(e) = socket.read_to_end(&mut Vec::new()) {
@@ -157,7 +159,7 @@ fn send_to_the_end(address: SocketAddr, bytes: &[u8]) {
 fn sigterm_drains_and_exits_with_success() {
     for example in HELLO_SERVERS {
         let server = start_example(example);
-        // These connections stay open, and idle, until the server closes them.
+        // These connections stay open and idle until the server closes them.
         let clients = ask(&server, 10, 1, 100).expect("right answers");
         let status = server.terminate(PATIENCE).unwrap_or_else(|e| panic!("{example}: {e}"));
         assert!(status.success(), "{example}: {status}");

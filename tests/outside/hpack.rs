@@ -1,8 +1,8 @@
-//! HPACK as fifteen encoders of other people write it: the stories of http2jp's `hpack-test-case`.
+//! HPACK of fifteen third-party encoders: the stories of http2jp's `hpack-test-case`.
 //!
-//! `ROTOR_HPACK_CASES` names a clone of it; `tests/long/hpack-vectors` fetches one. The formats of
-//! the stories are said in its README: blocks of one connection one after the other, in
-//! hexadecimal, and the fields that are in each.
+//! `ROTOR_HPACK_CASES` is the path of a clone; `tests/long/hpack-vectors` fetches one. Its README
+//! describes the format of a story: the consecutive field blocks of one connection, in hexadecimal,
+//! and the fields of each.
 
 use std::env;
 use std::fs;
@@ -14,7 +14,7 @@ use serde_json::Value;
 const BOUNDS: Bounds =
     Bounds { list_bytes_max: 1 << 20, fields_max: 1_000, decoded_bytes_max: 1 << 20 };
 
-/// SETTINGS_HEADER_TABLE_SIZE where a story says none.
+/// SETTINGS_HEADER_TABLE_SIZE if a story has none.
 const TABLE_BYTES: u64 = 4096;
 
 type Pairs = Vec<(String, String)>;
@@ -59,7 +59,7 @@ fn decoded(decoder: &mut HpackDecoder, block: &[u8], what: &str) -> Pairs {
     list.fields().iter().map(|field| (field.name.to_owned(), text(field.value))).collect()
 }
 
-/// Decodes each story of others, and what our encoder makes of the same fields.
+/// Decodes each story, and also our encoding of its fields.
 #[test]
 fn headers_encoded_by_others_and_by_us_are_decoded() {
     let Some(stories) = stories() else { return };

@@ -1,4 +1,4 @@
-//! Clients of HTTP/2, on plain connections that begin with it.
+//! HTTP/2 clients with prior knowledge, on plain connections.
 
 use std::process::Command;
 
@@ -27,8 +27,8 @@ fn curl_gets_pages_and_sends_bodies_over_http2() {
     assert_eq!(output.stdout, body.as_bytes());
     let output = curl(&["-i", "-X", "DELETE", &url(&server, "/")]);
     assert!(text(&output).starts_with("HTTP/2 405"), "{}", text(&output));
-    // Not two by one connection: with prior knowledge, curl 7.88 fails at its second
-    // request, to every server.
+    // Not two requests on one connection: with prior knowledge, the second request of curl 7.88
+    // fails with any server.
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Our clients of HTTP/2 against servers that others wrote, nginx and nghttpd; straight, and
-//! through `reverse_proxy` from either version to either.
+//! Our HTTP/2 clients with the third-party servers nginx and nghttpd; directly, and through
+//! `reverse_proxy` with either version on each side.
 #![expect(clippy::disallowed_methods, reason = "a test that waits for the port of another program")]
 
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use crate::clients::{Site, check, check_by};
 use crate::nginx::Nginx;
 use crate::support::{PATIENCE, example, program, run, text};
 
-/// nghttpd in clear; killed when it is dropped.
+/// nghttpd without TLS; killed on drop.
 struct Nghttpd {
     process: Child,
     port: u16,
@@ -22,12 +22,13 @@ struct Nghttpd {
 
 impl Nghttpd {
     fn serve(program: &Path, site: &Site) -> Nghttpd {
-        // Where another process has taken the port since, nghttpd ends.
+        // nghttpd exits if another process has taken the port meanwhile.
         (0..5).find_map(|_| Nghttpd::serve_once(program, site)).expect("a port is free")
     }
 
     fn serve_once(program: &Path, site: &Site) -> Option<Nghttpd> {
-        // It does not say which port it was given, so it gets one that was free a moment ago.
+        // nghttpd does not print the port it was given, so it gets a port that was free a moment
+        // ago.
         let free = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let port = free.local_addr().expect("it is bound").port();
         drop(free);
@@ -59,7 +60,7 @@ impl Drop for Nghttpd {
     }
 }
 
-/// An nginx that speaks HTTP/2, in clear or with what `listen` and `settings` say.
+/// An nginx that speaks HTTP/2, with the options of `listen` and `settings`.
 fn nginx(program: &Path, site: &Site, listen: &str, settings: &str) -> Nginx {
     let root = site.path().display();
     Nginx::start(

@@ -1,4 +1,4 @@
-//! `http_echo` and the clients of others: curl, and Python's two.
+//! `http_echo` with third-party clients: curl, and two of Python's.
 
 use std::process::Command;
 
@@ -6,8 +6,8 @@ use rotor_test_kit::Directory;
 
 use crate::support::{curl, program, run, start_example, text, url};
 
-/// Keeps one connection for all: a page, a condition, a body with a length, one in chunks, an
-/// expectation, HEAD.
+/// Uses one connection for a page, a conditional request, a body with a length, a chunked body, an
+/// expectation, and HEAD.
 const HTTP_CLIENT: &str = r#"
 import http.client, sys
 connection = http.client.HTTPConnection(sys.argv[1], timeout=30)
@@ -32,7 +32,7 @@ assert refused.status == 405 and "OPTIONS" in refused.headers["Allow"]
 assert connection.sock is sock, "one connection for all"
 "#;
 
-/// A hundred connections at once, each with ten requests in one write.
+/// A hundred concurrent connections, each with ten pipelined requests.
 const ASYNCIO: &str = r#"
 import asyncio, sys
 host, port = sys.argv[1].split(":")
@@ -60,7 +60,7 @@ fn bodies_sent_by_curl_are_echoed() {
     let server = start_example("http_echo");
     let url = url(&server, "/");
     assert_eq!(curl(&program, &["-d", "hello", &url]).stdout, b"hello");
-    // From 1 MiB on, curl asks before it sends; this is just below the limit.
+    // From 1 MiB on, curl sends `Expect: 100-continue`. This body is just below that limit.
     let long = "x".repeat((1 << 20) - 1);
     let directory = Directory::create();
     let file = directory.file("long", &long);

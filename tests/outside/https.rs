@@ -1,4 +1,4 @@
-//! The HTTPS server, asked by other people's TLS.
+//! The HTTPS server with third-party TLS clients.
 
 use std::fs;
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ fn openssl_reconnects_repeatedly_and_no_connection_hangs() {
     let address = https.server.address().to_string();
     for kind in ["-new", "-reuse"] {
         let mut command = Command::new(&openssl);
-        // It ends by itself after two seconds, if the connection that is under way does.
+        // It ends after two seconds, provided that the connection in progress ends.
         command.args(["s_time", "-connect", &address, kind, "-time", "2", "-www", "/"]);
         let output = text(&run(&mut command));
         assert!(output.contains(" real seconds, "), "{output}");

@@ -1,12 +1,11 @@
-//! Tests that need outside programs: clients that others wrote, against the examples as a user
+//! Tests that need outside programs: third-party clients and servers, with the examples as a user
 //! starts them.
 //!
-//! A missing program is no failure where people work: the test prints `skipped: no NAME`. Where it
-//! must be there, name it in `ROTOR_OUTSIDE` (`ROTOR_OUTSIDE="curl wrk"`), and the test fails
-//! instead.
+//! On a developer's machine a missing program is no failure: the test prints `skipped: no NAME`. If
+//! a program is named in `ROTOR_OUTSIDE` (`ROTOR_OUTSIDE="curl wrk"`), the test fails instead.
 //!
-//! `cargo test --workspace` builds the examples first; `cargo test -p rotor-tests --test outside`
-//! does not, and then runs those of an earlier build.
+//! `cargo test --workspace` builds the examples first. `cargo test -p rotor-tests --test outside`
+//! does not; it runs the examples of an earlier build.
 #![forbid(unsafe_code)]
 
 mod bodies;

@@ -1,4 +1,4 @@
-//! The example `mqtt_broker`, and the clients of Mosquitto.
+//! The example `mqtt_broker` with the clients of Mosquitto.
 #![expect(clippy::disallowed_methods, reason = "a thread for what another program prints")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -27,7 +27,7 @@ impl Clients {
         run(&mut to(&self.publish, broker, arguments))
     }
 
-    /// Publishes each line of this, at QoS 2.
+    /// Publishes each of the lines at QoS 2.
     fn publish_lines(&self, broker: &Server, topic: &str, lines: &str) {
         let mut command = to(&self.publish, broker, &["-t", topic, "-q", "2", "-l"]);
         let mut child = command.stdin(Stdio::piped()).spawn().expect("it was found");
@@ -37,7 +37,8 @@ impl Clients {
         assert!(child.wait().expect("it was started").success());
     }
 
-    /// Somebody who has subscribed when this returns: what is retained has come.
+    /// Starts a subscriber. Its subscription is active when this returns: a retained message has
+    /// arrived.
     fn subscribe(&self, broker: &Server, arguments: &[&str]) -> Subscriber {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let ready = format!("ready/{}", NUMBER.fetch_add(1, Relaxed));
@@ -59,7 +60,7 @@ fn to(program: &Path, broker: &Server, arguments: &[&str]) -> Command {
     command
 }
 
-/// What comes, line by line, within our patience.
+/// The lines of the output as they arrive, with a time limit for each.
 fn lines(stdout: ChildStdout) -> Receiver<String> {
     let (sender, lines) = channel();
     let mut stdout = BufReader::new(stdout).lines().map_while(Result::ok);
@@ -67,7 +68,7 @@ fn lines(stdout: ChildStdout) -> Receiver<String> {
     lines
 }
 
-/// One of `mosquitto_sub`; killed when it is dropped.
+/// A `mosquitto_sub` process; killed on drop.
 struct Subscriber {
     child: Child,
     lines: Receiver<String>,
@@ -104,8 +105,8 @@ fn messages_of_each_qos_arrive_by_their_filters() {
 
 #[test]
 fn five_thousand_qos_2_messages_arrive_once_each_and_in_order() {
-    // Half of what the broker keeps for a client: what it is sent meanwhile and has no room for is
-    // dropped, as its limits say, however late the hearer is.
+    // Half of what the broker queues for a client. It drops messages beyond its limit, however late
+    // the subscriber is.
     const BATCH: usize = 500;
     let Some(clients) = Clients::find() else { return };
     let broker = start_example("mqtt_broker");
@@ -125,7 +126,7 @@ fn an_offline_subscriber_gets_queued_messages_on_reconnect() {
     let Some(clients) = Clients::find() else { return };
     let broker = start_example("mqtt_broker");
     let session = ["-c", "-i", "sleeper", "-q", "1", "-t", "news"];
-    // Subscribes, and is gone.
+    // Subscribes and disconnects.
     run(to(&clients.subscribe, &broker, &session).arg("-E"));
     for payload in ["one", "two", "three"] {
         clients.publish(&broker, &["-q", "1", "-t", "news", "-m", payload]);

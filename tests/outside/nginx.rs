@@ -1,4 +1,4 @@
-//! nginx, started with a configuration of its own.
+//! nginx with a configuration of the test.
 #![expect(clippy::disallowed_methods, reason = "a test that waits for the port of another program")]
 
 use std::fs;
@@ -14,7 +14,7 @@ use crate::support::PATIENCE;
 /// How many ports are tried.
 const PORTS_TRIED: usize = 5;
 
-/// nginx, running in the foreground with a configuration of its own; killed when it is dropped.
+/// nginx in the foreground, with a configuration of the test; killed on drop.
 pub(crate) struct Nginx {
     directory: Directory,
     process: Child,
@@ -22,9 +22,9 @@ pub(crate) struct Nginx {
 }
 
 impl Nginx {
-    /// `blocks` stands in the block `http`, where `PORT` is the port to listen on.
+    /// `blocks` is put into the `http` block; `PORT` in it is replaced by the port to listen on.
     pub(crate) fn start(program: &Path, blocks: &str) -> Nginx {
-        // Where another process has taken the port since, nginx ends.
+        // nginx exits if another process has taken the port meanwhile.
         let mut why = String::new();
         for _ in 0..PORTS_TRIED {
             match Nginx::start_once(program, blocks) {
@@ -37,7 +37,7 @@ impl Nginx {
 
     fn start_once(program: &Path, blocks: &str) -> Result<Nginx, String> {
         let directory = Directory::create();
-        // nginx cannot tell which port it was given, so it gets one that was free a moment ago.
+        // nginx cannot report the port it was given, so it gets a port that was free a moment ago.
         let free = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let port = free.local_addr().expect("it is bound").port();
         drop(free);
@@ -72,7 +72,7 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // Should it be gone already, that is what was wanted.
+        // It may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

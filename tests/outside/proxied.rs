@@ -1,5 +1,4 @@
-//! haproxy and curl, which send a header of the PROXY protocol, before a server that says who its
-//! peer is.
+//! haproxy and curl send a PROXY protocol header to a server that reports its peer's address.
 
 #![expect(clippy::disallowed_methods, reason = "a test that waits for the port of another program")]
 
@@ -28,7 +27,7 @@ fn who_am_i(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>)
 
 type WhoAmI = ServerFn<fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, ()>) -> Reply, ()>;
 
-/// A server that believes what comes from this machine; stopped when it is dropped.
+/// A server that trusts PROXY headers from this machine; stopped on drop.
 struct Served {
     address: SocketAddr,
     behind: ProxyProtocol,
@@ -90,16 +89,16 @@ fn the_proxy_header_of_curl_names_the_peer() {
     assert_eq!((counters.proxied(), counters.no_header()), (1, 1), "{counters:?}");
 }
 
-/// haproxy with a configuration of its own; killed when it is dropped.
+/// haproxy with a configuration of the test; killed on drop.
 struct Haproxy {
     process: Child,
-    /// Goes behind the process.
+    /// Removed after the process has ended.
     _directory: Directory,
 }
 
 impl Drop for Haproxy {
     fn drop(&mut self) {
-        // Should it be gone already, that is what was wanted.
+        // It may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -130,13 +129,13 @@ fn proxy_headers_of_haproxy_name_the_peer_and_health_checks_do_not() {
             .expect("haproxy starts");
         let _haproxy = Haproxy { process, _directory: directory };
         let end = Instant::now() + PATIENCE;
-        // In version 1 nothing says that a connection is its own.
+        // In version 1 a health check is not marked as a local connection.
         let has_checked = || served.counters().local() > 0 || send == "send-proxy";
         while TcpStream::connect(("127.0.0.1", port)).is_err() || !has_checked() {
             assert!(Instant::now() < end, "{send}: {:?}", served.counters());
             thread::park_timeout(Duration::from_millis(10));
         }
-        // The client's own address is another one than that of haproxy's connection.
+        // The client's own address differs from the address of haproxy's connection.
         let url = format!("http://127.0.0.1:{port}/");
         let answer = curl(&curl_program, &["--interface", "127.0.0.7", &url]);
         assert_eq!(text(&answer), "127.0.0.7", "{send}");

@@ -1,4 +1,4 @@
-//! nginx as a reverse proxy in front of `http_echo`, with connections that it keeps.
+//! nginx as a reverse proxy in front of `http_echo`, with kept-alive connections.
 use crate::nginx::Nginx;
 use crate::support::{curl, program, start_example, text};
 
@@ -32,6 +32,6 @@ fn nginx_forwards_requests_and_reuses_its_connections() {
     let head = text(&curl(&program, &["-I", &url]));
     assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
     let fields = text(&curl(&program, &[&format!("{url}echo")]));
-    // It says so in HTTP/1.1 by saying nothing.
+    // HTTP/1.1 connections are persistent without a field that says so.
     assert!(!fields.to_lowercase().contains("connection: close"), "{fields}");
 }

@@ -1,4 +1,4 @@
-//! `redis_client` and a real server.
+//! `redis_client` with a real server.
 #![expect(clippy::disallowed_methods, reason = "threads and a port for other programs")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ use std::thread;
 
 use crate::support::{example, program};
 
-/// How many ports are tried. One that was free a moment ago may have been taken since.
+/// How many ports are tried. A port that was free a moment ago may be taken by now.
 const PORTS_TRIED: usize = 20;
 
 struct Redis {
@@ -18,7 +18,7 @@ struct Redis {
 }
 
 impl Redis {
-    /// Starts a server that keeps nothing on disk, and waits until it accepts.
+    /// Starts a server without persistence, and waits until it accepts connections.
     fn start(program: &Path) -> Redis {
         (0..PORTS_TRIED)
             .find_map(|_| Redis::start_on(program, free_port()))
@@ -36,12 +36,12 @@ impl Redis {
         let redis = Redis { child, address };
         let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
         let is_ready = lines.any(|line| line.contains("Ready to accept connections"));
-        // It must not block on a full pipe.
+        // The server must not block on a full pipe.
         thread::spawn(move || lines.for_each(drop));
         is_ready.then_some(redis)
     }
 
-    /// What our client shows for these commands.
+    /// The output of our client for these commands.
     fn ask(&self, commands: &str) -> Vec<String> {
         let mut command = example("redis_client");
         command.arg(self.address.to_string());
@@ -100,7 +100,8 @@ fn twenty_thousand_commands_in_a_pipeline_are_answered_in_order() {
 fn a_string_of_a_megabyte_is_shown_whole() {
     let Some(program) = program("redis-server") else { return };
     let redis = Redis::start(&program);
-    // The last byte that the client takes of a string, which Redis pads with zeros up to it.
+    // This is the last byte of the longest string that the client accepts. Redis pads the string
+    // with zeros up to it.
     let shown = redis.ask("SETRANGE long 1048575 x\nGET long\nPING\n");
     assert_eq!(shown[0], "(integer) 1048576");
     assert!(
@@ -124,11 +125,11 @@ fn a_connection_closed_by_redis_is_reopened() {
     let mut next = || shown.next().expect("it answers").expect("text");
     input.write_all(b"SET key value\nQUIT\n").expect("it reads");
     assert_eq!((next(), next()), ("OK".into(), "OK".into()));
-    // Either this is lost with the connection, or it is asked on the next one.
+    // This command is either lost with the connection, or sent on the next one.
     input.write_all(b"GET key\n").expect("it reads");
     let first = next();
     assert!(first == "\"value\"" || first.starts_with("(lost) "), "{first}");
-    // What comes after a loss is asked anew.
+    // After a loss, commands are sent on the new connection.
     if first != "\"value\"" {
         input.write_all(b"GET key\n").expect("it reads");
         assert_eq!(next(), "\"value\"");

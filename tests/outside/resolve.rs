@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::support::{PATIENCE, example, program, run, text};
 
-/// A name server on a port of its own, killed when the value is dropped.
+/// A name server on a port of its own; killed on drop.
 struct Dnsmasq {
     child: Child,
     port: u16,
@@ -17,7 +17,7 @@ struct Dnsmasq {
 impl Dnsmasq {
     fn start() -> Option<Dnsmasq> {
         let program = program("dnsmasq")?;
-        // Another process may take the port before it is bound again; then this is tried once more.
+        // Another process may take the port before it is bound again. Then this tries again.
         for _ in 0..20 {
             let port =
                 UdpSocket::bind("127.0.0.1:0").and_then(|s| s.local_addr()).expect("a port").port();
@@ -57,7 +57,7 @@ impl Dnsmasq {
         panic!("dnsmasq does not start");
     }
 
-    /// Whether it answers, before it ends.
+    /// Waits until it answers. Returns false if it exits before.
     fn is_up(&mut self) -> bool {
         let begun = Instant::now();
         while self.child.try_wait().is_ok_and(|status| status.is_none())

@@ -1,5 +1,5 @@
-//! A server that is started anew under load: no request fails. `tests/long/restarts` does
-//! the work, and more of it.
+//! A server that is restarted under load: no request fails. `tests/long/restarts` does the work,
+//! and tests more.
 
 use std::path::Path;
 use std::process::Command;

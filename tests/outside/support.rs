@@ -1,4 +1,4 @@
-//! Outside programs and our own examples, found and started.
+//! Finds and starts outside programs and our own examples.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use rotor_bench::load::{Generator, LoadError};
 use rotor_bench::program;
 use rotor_bench::server::Server;
 
-/// How long anything may take before a test gives up: far more than it takes, so that it is no
-/// measure of speed.
+/// How long a test waits before it gives up. It is far longer than anything here takes, so it does
+/// not measure speed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Examples that outside programs meet on io_uring, where the system lets it; the others they meet
-/// on mio, unless the environment says which loop. So either loop meets some.
+/// Examples that run on io_uring if the system allows it. The others run on mio, unless the
+/// environment chooses the loop. So outside programs are tested with both.
 const ON_IO_URING: [&str; 8] = [
     "https_server",
     "mqtt_broker",
@@ -26,10 +26,10 @@ const ON_IO_URING: [&str; 8] = [
     "which_loop",
 ];
 
-/// The outside program of this name, or `None` and a line that says so.
+/// Finds an outside program. If it is missing, prints a line that says so and returns `None`.
 ///
 /// # Panics
-/// When it is missing and `ROTOR_OUTSIDE` names it.
+/// If it is missing and `ROTOR_OUTSIDE` names it.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let found = program::find(name);
     if found.is_none() {
@@ -43,12 +43,12 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// Starts one of our examples on a free port; it is killed when the value is dropped.
+/// Starts an example on a free port; killed on drop.
 pub(crate) fn start_example(name: &str) -> Server {
     start(name, example(name))
 }
 
-/// The same, in a directory.
+/// The same, in a working directory.
 pub(crate) fn start_example_in(name: &str, directory: &Path) -> Server {
     let mut command = example(name);
     command.current_dir(directory);
@@ -59,16 +59,16 @@ fn start(name: &str, command: Command) -> Server {
     Server::start(command, PATIENCE).unwrap_or_else(|e| panic!("example {name}: {e}"))
 }
 
-/// The example as a command without arguments.
+/// An example as a command without arguments.
 pub(crate) fn example(name: &str) -> Command {
-    // Cargo tells tests where binaries are, but not examples; they lie beside the directory of the
-    // tests.
+    // Cargo tells tests the paths of binaries, but not of examples. They lie next to the directory
+    // of the tests.
     let test = env::current_exe().expect("the system knows the path of this test");
     let profile = test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps");
     let file = profile.join("examples").join(name);
     assert!(file.exists(), "not built: cargo build --workspace --example {name}");
     let mut command = Command::new(file);
-    // For those that have threads: two, so that more than one is at work on every machine.
+    // Examples with threads use two, so that more than one runs on any machine.
     command.env("THREADS", "2");
     if env::var_os("ROTOR_BACKEND").is_none() && ON_IO_URING.contains(&name) {
         command.env("ROTOR_BACKEND", "uring");
@@ -79,21 +79,21 @@ pub(crate) fn example(name: &str) -> Command {
 /// Runs an outside program to its end.
 ///
 /// # Panics
-/// When it fails, with all that it printed.
+/// If it fails. The message has all its output.
 pub(crate) fn run(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     assert!(output.status.success(), "{command:?}: {}\n{}", output.status, text(&output));
     output
 }
 
-/// What a program printed, on both of its outputs.
+/// The combined standard output and standard error of a program.
 pub(crate) fn text(output: &Output) -> String {
     let Output { stdout, stderr, .. } = output;
     format!("{}{}", String::from_utf8_lossy(stdout), String::from_utf8_lossy(stderr))
 }
 
-/// Asks a hello server the same thing so many times over so many connections and checks each
-/// answer.
+/// Sends the same request to a hello server many times over several connections, and checks each
+/// response.
 pub(crate) fn ask(
     server: &Server,
     connections: usize,

@@ -1,8 +1,8 @@
-//! The client and its pool against servers that others wrote, with all kinds of exchanges: what is
-//! kept alive, chunks, heads without bodies, interim answers, bodies that end with the connection,
-//! large bodies both ways, connections that are closed without a word.
+//! The client and its pool with third-party servers and all kinds of exchanges: keep-alive, chunked
+//! bodies, heads without bodies, interim responses, bodies that end with the connection, large
+//! bodies in both directions, and connections closed without notice.
 //!
-//! Python and nginx here; Go and Node by `tests/long/servers/run`, which runs
+//! Python and nginx are tested here, Go and Node by `tests/long/servers/run`, which runs
 //! `the_client_exchanges_with_the_server_in_rotor_server`.
 
 mod transfer;
@@ -26,14 +26,14 @@ use crate::support::program;
 
 const BIG: usize = 32 << 20;
 
-/// A pool of one connection to one server, run by a loop on a thread of its own.
+/// A pool with one connection to one server. Its loop runs on its own thread.
 struct Asker {
     pool: Pool<Transfer>,
     server: SocketAddr,
     config: ClientConfig,
 }
 
-/// Has `work` ask a server.
+/// Runs `work` with a pool for a server.
 fn asking(server: SocketAddr, work: impl FnOnce(&Asker) + Send) {
     let config = ClientConfig::new();
     let mut pool = None;
@@ -61,7 +61,7 @@ fn asking(server: SocketAddr, work: impl FnOnce(&Asker) + Send) {
     });
 }
 
-/// However the work ends, the loop does too.
+/// Stops the loop however the work ends.
 struct StopWhenDropped(rotor::LoopHandle);
 
 impl Drop for StopWhenDropped {
@@ -99,7 +99,7 @@ fn is(taken: &Taken, status: u16, body: &str) {
     assert_eq!((taken.status, &*begin, taken.octets), (status, body, body.len()), "{taken:?}");
 }
 
-/// What every server can do that serves files.
+/// Checks what every file server supports.
 fn check_files(asker: &Asker) {
     for _ in 0..5 {
         is(&asker.get("/hello"), 200, "hello");
@@ -114,7 +114,7 @@ fn check_files(asker: &Asker) {
     assert_eq!((big.status, big.octets, big.wrong), (200, BIG, 0));
 }
 
-/// What takes a program behind the server.
+/// Checks what needs a program behind the server.
 fn check_programs(asker: &Asker) {
     let before = asker.connections();
     is(&asker.get("/chunked"), 200, "onetwothree");
@@ -141,7 +141,8 @@ fn check_programs(asker: &Asker) {
     is(&asker.get("/until-close"), 200, "no length");
     is(&asker.get("/hello"), 200, "hello");
     assert_eq!(asker.connections(), before + 1, "it was no use any more");
-    // Closed without a word: noticed while it had nothing to do, or the request is made again.
+    // The server closes without notice. The pool notices it while the connection is idle, or
+    // repeats the request.
     for _ in 0..20 {
         is(&asker.get("/closes"), 200, "hello");
         is(&asker.get("/hello"), 200, "hello");
@@ -170,7 +171,7 @@ impl Python {
 
 impl Drop for Python {
     fn drop(&mut self) {
-        // Should it be gone already, that is what was wanted.
+        // It may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

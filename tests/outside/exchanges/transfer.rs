@@ -1,10 +1,10 @@
-//! `Transfer`: a handler of one request of any kind, with bodies of any length, which notes what
-//! came of it.
+//! `Transfer`: a handler of one request of any kind, with bodies of any length, which records the
+//! outcome.
 
 use rotor::http::client::{Client, ClientError, Head, Next, NoUpgrade, RecvMode, Request, Scope};
 use rotor::http::{MessageError, Method, Trailers};
 
-/// A request and what has come of its answer.
+/// A request, and what was received of its response.
 pub(crate) struct Transfer {
     method: &'static str,
     target: String,
@@ -14,7 +14,7 @@ pub(crate) struct Transfer {
     taken: Taken,
 }
 
-/// The body of a request: so many octets.
+/// The body of a request, with its length in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Body {
     Nothing,
@@ -22,20 +22,20 @@ pub(crate) enum Body {
     Chunked(usize),
 }
 
-/// An answer.
+/// A received response.
 #[derive(Default, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) status: u16,
-    /// The statuses of the interim answers.
+    /// The statuses of the interim responses.
     pub(crate) interim: Vec<u16>,
-    /// What its field says.
+    /// The value of `Content-Length`.
     pub(crate) length: Option<String>,
-    /// Octets of the body.
+    /// The length of the body in bytes.
     pub(crate) octets: usize,
-    /// The first hundred of them.
+    /// The first hundred bytes of the body.
     pub(crate) begin: Vec<u8>,
-    /// Those that are not as they were sent by `Transfer` and by the servers: each is its place
-    /// modulo 251.
+    /// How many bytes differ from the expected ones. `Transfer` and the servers send at each
+    /// position the position modulo 251.
     pub(crate) wrong: usize,
 }
 
@@ -59,7 +59,7 @@ impl Transfer {
         Transfer::new("GET", target, Body::Nothing)
     }
 
-    /// Asks first whether the body is wanted.
+    /// Sends `Expect: 100-continue` before the body.
     pub(crate) fn expecting(self) -> Transfer {
         Transfer { expects: true, ..self }
     }
@@ -94,7 +94,7 @@ impl Transfer {
     }
 }
 
-/// What stands at this place of a body.
+/// The expected byte at a position of a body.
 pub(crate) fn octet(at: usize) -> u8 {
     (at % 251) as u8
 }
