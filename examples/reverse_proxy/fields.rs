@@ -228,14 +228,14 @@ pub(crate) fn names_websocket(fields: Fields<'_>) -> bool {
 mod tests {
     use super::*;
 
-    /// Whether it passes, under this name.
+    /// Whether a field of this name passes.
     fn passes(name: &str) -> bool {
         let mut folded = String::new();
         fold(name, &mut folded);
         !HOP_BY_HOP.contains(&folded.as_str()) && !is_forwarding_field(&folded)
     }
 
-    /// Fails if one of the names passes, however it is written.
+    /// Fails if one of the names passes in any spelling.
     fn assert_none_pass(names: &[&str]) {
         for name in names {
             for sign in ["-", "_", "."] {

@@ -1,4 +1,4 @@
-//! `axum_on_rotor`: routes and layers that were not made for rotor.
+//! `axum_on_rotor`: routes and middleware that were not written for rotor.
 
 use std::io::Write;
 
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::client::{ask, command, connect, field, read_until, start, start_command};
 
 fn start_with_files() -> Server {
-    // The address is the last argument that is given to it, so the directory is where it runs.
+    // The server's address is appended as the last argument, so the directory is given as the
+    // working directory.
     let mut command = command("axum_on_rotor");
     command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/axum_on_rotor"));
     start_command(command)
@@ -57,7 +58,7 @@ fn texts_are_bounded_individually_and_in_total() {
             format!("{start} HTTP/1.1\r\n{fields}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         client.write_all(request.repeat(times).as_bytes()).expect("it reads");
         let heads = |got: &[u8]| got.windows(9).filter(|octets| octets == b"HTTP/1.1 ").count();
-        // A refusal has no body; what there is of others' may come with the next ones.
+        // A 413 has no body. The body of another response may arrive in a later read.
         let is_whole = |got: &[u8]| got.ends_with(b"}") || got.ends_with(b"\r\n\r\n");
         let got = read_until(&mut client, |got| heads(got) == times && is_whole(got));
         let at = got.windows(9).rposition(|octets| octets == b"HTTP/1.1 ").expect("an answer");

@@ -1,4 +1,4 @@
-//! `blocking_route`: a request that blocks holds up no other.
+//! `blocking_route`: a blocking request does not delay others.
 
 use std::fs;
 use std::io::Write;
@@ -20,7 +20,8 @@ fn other_requests_are_answered_while_one_waits_for_a_file() {
 
     let mut waits = connect(&server);
     write!(waits, "GET /file HTTP/1.1\r\nHost: a\r\n\r\n").expect("the server reads");
-    // The count says when it has been asked for; then it waits for a writer, and these do not.
+    // The counter shows when the request for the file has started. That request then waits for a
+    // writer, while these do not.
     let mut asked = 0;
     loop {
         asked += 1;

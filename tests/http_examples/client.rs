@@ -1,4 +1,4 @@
-//! Starting an example, and a plain client.
+//! Starts an example; and a plain client.
 
 use std::env;
 use std::io::{self, ErrorKind, Read, Write};
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use rotor_bench::server::Server;
 
-/// How long anything may take before a test gives up: far more than it takes, so that it is no
-/// measure of speed.
+/// How long a test waits before it gives up. It is far longer than anything here takes, so it does
+/// not measure speed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An example as a command without arguments.
 pub(crate) fn command(name: &str) -> Command {
-    // Cargo tells tests where binaries are, but not examples; they lie beside the directory of the
-    // tests.
+    // Cargo tells tests the paths of binaries, but not of examples. They lie next to the directory
+    // of the tests.
     let test = env::current_exe().expect("the system knows the path of this test");
     let file = test
         .ancestors()
@@ -27,12 +27,12 @@ pub(crate) fn command(name: &str) -> Command {
     Command::new(file)
 }
 
-/// Starts an example on a free port; it is killed when the value is dropped.
+/// Starts an example on a free port; killed on drop.
 pub(crate) fn start(name: &str) -> Server {
     start_command(command(name))
 }
 
-/// Starts a server on a free port, which it is told as its last argument.
+/// Starts a server on a free port. The address is appended as its last argument.
 pub(crate) fn start_command(command: Command) -> Server {
     let name = format!("{command:?}");
     Server::start(command, PATIENCE).unwrap_or_else(|error| panic!("{name}: {error}"))
@@ -41,12 +41,12 @@ pub(crate) fn start_command(command: Command) -> Server {
 pub(crate) fn connect(server: &Server) -> TcpStream {
     let client = TcpStream::connect(server.address()).expect("the server accepts");
     client.set_read_timeout(Some(PATIENCE)).expect("not zero");
-    // Small writes that follow each other would wait for what a server acknowledges late.
+    // Without this, a small write would wait until the server acknowledges the previous one.
     client.set_nodelay(true).expect("it is TCP");
     client
 }
 
-/// Sends the bytes and reads to the end of the stream, which the bytes had better ask for.
+/// Sends the bytes and reads up to EOF. The bytes should ask the server to close the connection.
 pub(crate) fn exchange(server: &Server, bytes: impl AsRef<[u8]>) -> String {
     let mut client = connect(server);
     client.write_all(bytes.as_ref()).expect("the server reads");
@@ -55,7 +55,7 @@ pub(crate) fn exchange(server: &Server, bytes: impl AsRef<[u8]>) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// One request on a connection of its own; the answer's head and body.
+/// Sends one request on its own connection. Returns the head and the body of the response.
 pub(crate) fn ask(server: &Server, start: &str, fields: &str, body: &str) -> (String, String) {
     let length =
         if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
@@ -67,8 +67,8 @@ pub(crate) fn ask(server: &Server, start: &str, fields: &str, body: &str) -> (St
     (head.to_owned(), body.to_owned())
 }
 
-/// What a socket says within its time limit. A process that was stopped meanwhile, and went on, is
-/// told to ask again (signal(7)).
+/// Repeats a socket call that EINTR interrupts. With a timeout set, the kernel does not restart the
+/// call after the process was stopped and continued (signal(7)).
 pub(crate) fn again<T>(mut ask: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match ask() {
@@ -78,7 +78,7 @@ pub(crate) fn again<T>(mut ask: impl FnMut() -> io::Result<T>) -> io::Result<T> 
     }
 }
 
-/// Reads until `enough` has been read, and answers all of it.
+/// Reads until `enough` holds for what has been read, and returns all of it.
 pub(crate) fn read_until(client: &mut TcpStream, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut got = Vec::new();
     let mut chunk = [0; 64 << 10];

@@ -1,4 +1,4 @@
-//! `everything`: five protocols in one loop, each talked to in its own way.
+//! `everything`: five protocols in one loop, each tested in its own way.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -11,7 +11,7 @@ use rotor_bench::server::Server;
 
 use crate::client::{PATIENCE, again, ask, command, connect, exchange, start, start_command};
 
-/// The application, which reports each second, and where it counts.
+/// The application, which reports every second, and the address of its statsd socket.
 fn everything() -> (Server, SocketAddr) {
     let mut application = command("everything");
     application.arg("1");
@@ -31,7 +31,7 @@ fn report(statsd: SocketAddr, datagram: &[u8]) {
     socket.send_to(datagram, statsd).expect("loopback takes it");
 }
 
-/// The page of statistics, once it has this line. Datagrams come when they come.
+/// The statistics page, once it has this line. Datagrams may arrive late.
 fn stats_with(server: &Server, line: &str) -> String {
     let begun = Instant::now();
     loop {
@@ -48,8 +48,8 @@ fn stats_with(server: &Server, line: &str) -> String {
     }
 }
 
-/// A server that notes when it is asked, and says these bytes to each connection when it may, and
-/// closes.
+/// A server that records when it is asked. It sends these bytes on each connection when `may`
+/// allows it, and closes.
 fn says(
     bytes: Vec<u8>,
     may: std::sync::mpsc::Receiver<()>,
@@ -70,7 +70,7 @@ fn says(
     (address, asked)
 }
 
-/// One that never has to wait.
+/// A server that never has to wait.
 fn says_at_once(bytes: &[u8]) -> SocketAddr {
     let (allow, may) = channel();
     drop(allow);
@@ -209,7 +209,7 @@ fn signal(server: &Server, name: &str) {
     assert!(told.expect("there is a kill").success());
 }
 
-/// More than one event may take, and no edge for the rest.
+/// More datagrams than one event may receive, and no further edge for the rest.
 #[test]
 fn datagrams_of_one_burst_are_all_counted() {
     const DATAGRAMS: usize = 100;
@@ -225,7 +225,7 @@ fn datagrams_of_one_burst_are_all_counted() {
 #[test]
 fn a_thousand_names_are_stored_and_no_more() {
     let (server, statsd) = everything();
-    // In datagrams of a size that the socket surely has room for.
+    // The lines are sent in datagrams that surely fit into the socket's buffer.
     for block in 0..11 {
         let lines: String = (0..100).map(|number| format!("n{block}-{number}:1|c\n")).collect();
         report(statsd, lines.as_bytes());
@@ -248,7 +248,7 @@ fn a_page_in_flight_is_still_forwarded_in_a_drain() {
     write!(client, "GET /fetch?url=http://{pages}/ HTTP/1.1\r\nHost: a\r\n\r\n").expect("it reads");
     asked.recv_timeout(PATIENCE).expect("it was asked");
     signal(&server, "-TERM");
-    // The listener has gone when nobody is let in any more; the page is not there yet.
+    // The listener is closed once connections are refused. The page has not arrived yet.
     let begun = Instant::now();
     while std::net::TcpStream::connect(server.address()).is_ok() {
         assert!(begun.elapsed() < PATIENCE, "it still listens");

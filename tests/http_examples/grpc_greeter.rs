@@ -1,4 +1,4 @@
-//! `grpc_greeter`: the four kinds of call, straight and through `reverse_proxy`.
+//! `grpc_greeter`: the four kinds of calls, directly and through `reverse_proxy`.
 
 use std::process::Output;
 

@@ -1,4 +1,4 @@
-//! `http_echo`, which outside suites are pointed at.
+//! `http_echo`, which is also the target of outside test suites.
 
 use std::io::Write;
 use std::time::Instant;
@@ -44,7 +44,7 @@ fn the_page_has_validators_and_honours_conditions() {
         if expected == "304" {
             assert_eq!(field(&head, "ETag"), Some(tag.as_str()), "{fields}");
         }
-        // Conditions are for what is there to be had.
+        // Conditions apply only to methods that read a resource.
         assert_eq!(status(&ask(&server, "POST /", &fields, "x").0), "200");
     }
     let (head, none) = ask(&server, "HEAD /", "", "");

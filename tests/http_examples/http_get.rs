@@ -1,4 +1,4 @@
-//! `http_get` and `crawler`: clients, against our own servers and hostile ones.
+//! `http_get` and `crawler`: clients with our own servers and with hostile ones.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -22,7 +22,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A server that says these bytes to each connection, whatever it is asked, and closes.
+/// A server that sends these bytes on each connection, whatever the request, and closes.
 fn says(bytes: &'static [u8]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound");
@@ -47,8 +47,8 @@ fn a_page_is_written_to_stdout_and_its_head_to_stderr() {
     assert!(text(&output.stderr).contains("\nContent-Length: 13\n"));
 }
 
-/// `localhost` is in /etc/hosts, or known to be this machine; it may have an address on which
-/// nobody listens.
+/// `localhost` is in /etc/hosts, or resolves to this machine anyway. It may also have an address on
+/// which nobody listens.
 #[test]
 fn a_host_name_is_resolved() {
     let server = start("hello_world_server");

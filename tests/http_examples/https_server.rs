@@ -1,4 +1,4 @@
-//! `https_server`: talked to over TLS, its certificate read again, and by those who speak no TLS.
+//! `https_server`: TLS clients, reloading the certificate, and clients that do not speak TLS.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::client::{PATIENCE, again, command, connect, exchange, start_command};
 
-/// The server, with a certificate of ours, in a directory of its own.
+/// The server, with a generated certificate in a temporary directory.
 struct Https {
     server: Server,
     directory: Directory,
@@ -31,7 +31,7 @@ impl Https {
         Https { server: start_command(command), directory }
     }
 
-    /// A connection that trusts the certificate that is in the file now.
+    /// A connection that trusts the certificate currently in the file.
     fn connect(&self) -> StreamOwned<ClientConnection, TcpStream> {
         let root = CertificateDer::from_pem_file(self.directory.join("chain.pem"));
         let mut roots = RootCertStore::empty();
@@ -48,7 +48,7 @@ impl Https {
     }
 }
 
-/// Puts a new certificate, with a new key, into the files.
+/// Writes a new certificate and a new key to the files.
 fn write_certificate(directory: &std::path::Path) {
     let key = KeyPair::generate().expect("there is randomness");
     let params = CertificateParams::new(["localhost".to_owned()]).expect("it is a name");
@@ -57,7 +57,7 @@ fn write_certificate(directory: &std::path::Path) {
     fs::write(directory.join("key.pem"), key.serialize_pem()).expect("there is room");
 }
 
-/// Has the server read its files again.
+/// Makes the server reload its files.
 fn hang_up(server: &Server) {
     process::signal(server.pid(), Signal::HUP).expect("it runs");
 }
@@ -105,8 +105,8 @@ fn sighup_reloads_the_certificate_and_keeps_connections() {
     assert_eq!(ask(&mut before, "/"), "Hello, World!");
     write_certificate(&https.directory);
     hang_up(&https.server);
-    // The signal is on its way: until it has come, the old certificate is shown, which is not in
-    // the file any more.
+    // Until the signal has arrived, the server presents the old certificate, which is no longer in
+    // the file.
     let until = std::time::Instant::now() + PATIENCE;
     loop {
         let mut after = https.connect();
@@ -120,7 +120,7 @@ fn sighup_reloads_the_certificate_and_keeps_connections() {
     }
     assert_eq!(ask(&mut before, "/"), "Hello, World!", "it was there before");
 
-    // Files that do not fit change nothing.
+    // Invalid files change nothing.
     fs::write(https.directory.join("key.pem"), "no key").expect("there is room");
     hang_up(&https.server);
     assert_eq!(ask(&mut https.connect(), "/"), "Hello, World!");

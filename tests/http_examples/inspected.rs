@@ -1,4 +1,4 @@
-//! `inspected`: the site, its numbers, and the page that shows its loop.
+//! `inspected`: the site, its metrics, and the page that shows its loop.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use rotor_bench::server::{Server, find_address};
 
 use crate::client::{PATIENCE, ask, connect, start};
 
-/// One request to the page, by the name that a browser on this machine has for it.
+/// Sends one request to the page, with the host name that a browser on this machine uses.
 fn look(page: SocketAddr, start: &str, fields: &str) -> String {
     let mut client = TcpStream::connect(page).expect("the page is served");
     client.set_read_timeout(Some(PATIENCE)).expect("not zero");
@@ -19,7 +19,7 @@ fn look(page: SocketAddr, start: &str, fields: &str) -> String {
     answer
 }
 
-/// Where the page is, as the program says.
+/// The address of the page, as the program prints it.
 fn page_of(server: &Server) -> SocketAddr {
     let line = server.next_line(PATIENCE).expect("it says where to look");
     find_address(&line).unwrap_or_else(|| panic!("{line:?}"))
@@ -50,7 +50,7 @@ fn a_waiting_connection_is_listed_on_the_page_and_closed_from_it() {
     let mut waits = connect(&server);
     waits.write_all(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n").expect("it reads");
     let name = waits.local_addr().expect("it is bound").to_string();
-    // It is there once its request was read.
+    // It is listed once its request was read.
     let mut looks =
         (0..100_000).map(|_| look(page, "GET /api/machines?loop=main&state=waits%20forever", ""));
     let found = looks.find(|found| found.contains(&name)).expect("it is shown");

@@ -1,5 +1,5 @@
-//! `json_service`: what it answers, what it asks its upstream and how often, and that each of its
-//! errors is JSON.
+//! `json_service`: its responses, what it requests from its upstream and how often, and that each
+//! of its errors is JSON.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -23,7 +23,7 @@ fn service_of(upstream: SocketAddr) -> Server {
     start_command(service)
 }
 
-/// The status, the page and the head of an answer, which is JSON.
+/// The status, the JSON value and the head of a response.
 fn json_of(server: &Server, start: &str, body: &str) -> (u16, Value, String) {
     let (head, body) = ask(server, start, "", body);
     assert_eq!(field(&head, "Content-Type"), Some("application/json"), "{start}: {head}");
@@ -39,7 +39,7 @@ fn send_get(client: &mut TcpStream, target: &str) {
     write!(client, "GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").expect("the service reads");
 }
 
-/// An upstream that answers each request when the sender says so.
+/// An upstream that answers one request for each message on the channel.
 fn patient_upstream() -> (SocketAddr, Receiver<String>, Sender<()>) {
     let (go, gone) = channel();
     let gone = Mutex::new(gone);
@@ -60,7 +60,7 @@ fn equal_queries_share_one_request_and_its_answer_is_cached() {
     for (client, target) in clients.iter_mut().zip(targets.into_iter().cycle()) {
         send_get(client, target);
     }
-    // Those before have been read when a later one is answered.
+    // Earlier requests have been read when a later one is answered.
     assert_eq!(json_of(&service, "GET /notes/1", "").0, 404);
     let head = heads.recv_timeout(PATIENCE).expect("it asks");
     assert!(head.starts_with("GET /now?city=S%C3%A3o%20Paulo HTTP/1.1\r\n"), "{head}");
@@ -116,7 +116,7 @@ fn a_failed_upstream_is_502_and_a_late_one_504() {
         }
         assert!(heads.try_iter().count() >= 2, "an error is not kept");
     }
-    // The head comes, and a part of the body: it is the whole answer that has two seconds.
+    // The head and a part of the body arrive. The timeout of two seconds is for the whole response.
     let (address, _heads) =
         upstream(says(b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{\"sky\":"));
     let (status, page, _) = json_of(&service_of(address), get, "");

@@ -1,7 +1,7 @@
-//! The HTTP examples, started as a user starts them and talked to in bytes.
+//! The HTTP examples, started as a user starts them, with clients that send raw bytes.
 //!
-//! `cargo test --workspace` builds the examples first; `cargo test -p rotor-tests --test
-//! http_examples` does not, and then runs those of an earlier build.
+//! `cargo test --workspace` builds the examples first. `cargo test -p rotor-tests --test
+//! http_examples` does not; it runs the examples of an earlier build.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,

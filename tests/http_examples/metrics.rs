@@ -55,8 +55,8 @@ fn the_counters_are_exported() {
 
 #[test]
 fn an_unread_log_does_not_keep_the_program_from_ending() {
-    /// Their lines are more than the pipe and the writer's buffer hold, and fewer than wait for the
-    /// writer at most.
+    /// Their log lines exceed what the pipe and the writer's buffer hold, but not the maximum that
+    /// may be queued for the writer.
     const REQUESTS: usize = 5_000;
     let mut server = command("metrics");
     server.arg("127.0.0.1:0").stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,10 +1,10 @@
-//! `notes`: JSON by functions behind routes.
+//! `notes`: JSON from functions behind routes.
 
 use rotor_bench::server::Server;
 
 use crate::client::{ask, field, start};
 
-/// Status and body.
+/// Sends a request. Returns the status and the body.
 fn send(server: &Server, start: &str, body: &str) -> (String, String) {
     let (head, body) = ask(server, start, "Content-Type: application/json\r\n", body);
     let is_json = field(&head, "Content-Type") == Some("application/json");
@@ -33,7 +33,7 @@ fn notes_are_added_listed_and_removed_and_invalid_ones_refused() {
         ("POST /notes", r#"{"text": 7}"#, "422", ""),
         ("POST /notes", &long, "413", ""),
         ("GET /notes", "", "200", r#"[[2,{"text":"sleep"}]]"#),
-        // Whoever knows a number by which a note was, finds no other there.
+        // The number of a deleted note is not used again.
         ("DELETE /notes/2", "", "200", r#"{"text":"sleep"}"#),
         ("POST /notes", r#"{"text": "eat"}"#, "201", "3"),
     ] {

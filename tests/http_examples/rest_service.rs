@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::client::{ask, command, exchange, field, start_command};
 
-/// The address is the last argument, so the file is where the program runs.
+/// The address is the last argument, so the directory of the file is the working directory.
 fn start_in(directory: &Directory) -> Server {
     let mut command = command("rest_service");
     command.current_dir(directory);
     start_command(command)
 }
 
-/// Status, body and head of an answer, which is JSON or nothing.
+/// Sends a request. Returns the status, the JSON value (or null) and the head of the response.
 fn send(server: &Server, start: &str, body: &str) -> (String, Value, String) {
     let (head, body) = ask(server, start, "Content-Type: application/json\r\n", body);
     let value = match body.is_empty() {
@@ -87,8 +87,8 @@ fn every_refusal_has_its_status_and_a_json_reason() {
     let (head, _) = ask(&server, "OPTIONS /notes/1", "", "");
     assert!(head.starts_with("HTTP/1.1 204 "), "{head}");
     assert_eq!(field(&head, "Allow"), Some("DELETE, GET, HEAD, OPTIONS"));
-    // Beyond the limit of the connection, before the handler. Announced only: who goes on sending
-    // is reset.
+    // Larger than the limit of the connection, so it is rejected before the handler. The body is
+    // only announced: a client that goes on sending would be reset.
     let announced = "POST /notes HTTP/1.1\r\nHost: a\r\nContent-Length: 2097152\r\n\r\n\"x";
     let refused = exchange(&server, announced);
     assert_eq!(&refused[9..12], "413");

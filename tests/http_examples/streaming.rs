@@ -1,4 +1,4 @@
-//! `streaming`: answers longer than memory.
+//! `streaming`: responses larger than memory.
 
 use std::io::{Read, Write};
 

@@ -24,14 +24,14 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Asks for this URL and trusts this issuer.
+/// Requests this URL, and trusts this issuer.
 fn get(url: &str, trusted: &Certificates) -> Output {
     let mut get = command("http_get");
     get.arg(url);
     output(trusted.trusted_by(get))
 }
 
-/// Serves with TLS what the upstream says.
+/// Starts a proxy that serves the upstream over TLS.
 fn start_tls_proxy(upstream: &str, shown: &Certificates) -> Server {
     let mut proxy = command("reverse_proxy");
     proxy.arg(upstream);
@@ -144,19 +144,19 @@ fn a_site_is_crawled_over_tls() {
     assert!(said.contains("3 pages, 0 not found or broken"), "{said}");
 }
 
-/// What one connection of a server of TLS does: it reads a request and says these bytes, for each,
-/// and then closes, in order or not.
+/// What one connection of a TLS server does: for each of these responses it reads a request and
+/// sends the bytes. Then it closes, with or without `close_notify`.
 struct ScriptedConnection(Vec<&'static [u8]>, CloseMode);
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum CloseMode {
     InOrder,
     Cut,
-    /// As one that tired of waiting just when it was asked once more.
+    /// Closes when a second request arrives, like a server whose idle timeout ends at that moment.
     CutOnSecondRequest,
 }
 
-/// A server of TLS, whose connections do so, one after the other.
+/// Starts a TLS server. Its connections follow these scripts, one after the other.
 fn start_tls_server(shown: &Certificates, connections: Vec<ScriptedConnection>) -> SocketAddr {
     let chain = CertificateDer::pem_file_iter(shown.path("site.crt")).expect("a file");
     let key = PrivateKeyDer::from_pem_file(shown.path("site.key")).expect("a key");
@@ -194,7 +194,7 @@ fn start_tls_server(shown: &Certificates, connections: Vec<ScriptedConnection>) 
     address
 }
 
-/// Reads the head of a request, and a body if that is of two octets.
+/// Reads the head of a request, and a body if it has two bytes.
 fn read_request(client: &mut StreamOwned<ServerConnection, TcpStream>) -> bool {
     let (mut head, mut octet) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
@@ -213,7 +213,7 @@ fn a_truncated_body_is_an_error_in_any_framing() {
     const CUT: Option<&str> = Some("bad body: the stream ended before the body did");
     const HEADLESS: Option<&str> = Some("the server closed the connection before its response");
     let rows: [(&[u8], Option<&str>, Option<&str>); 8] = [
-        // What was said, then what comes of it when the end is told, and when it is not.
+        // The response, then the expected error after a proper end, and after a truncated one.
         (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwhole", None, None),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nwhole", CUT, CUT),
         (
@@ -223,7 +223,7 @@ fn a_truncated_body_is_an_error_in_any_framing() {
         ),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nwhole\r\n", CUT, CUT),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nwhole\r\n0\r\n", CUT, CUT),
-        // RFC 9112 \xc2\xa79.8: nobody can tell how long it is but by the end of TLS.
+        // RFC 9112 §9.8: only the end of TLS tells how long this body is.
         (b"HTTP/1.1 200 OK\r\n\r\nwhole", None, CUT),
         (b"HTTP/1.1 204 No Content\r\n\r\n", None, None),
         (b"HTTP/1.1 200 OK\r\nContent-Le", HEADLESS, HEADLESS),
@@ -248,7 +248,7 @@ fn a_request_lost_on_a_cut_idle_connection_is_retried_if_idempotent() {
         ("GET /", "", "200"),
         ("DELETE /", "", "200"),
         ("POST /", "", "502"),
-        // A body that goes through is not there once more.
+        // A body that is passed through cannot be sent again.
         ("PUT /", "xx", "502"),
     ] {
         let connections = vec![

@@ -57,7 +57,7 @@ fn the_total_of_titles_is_bounded_and_a_removal_makes_room() {
         let body = json!({ "title": title }).to_string();
         ask(&server, start, "Content-Type: application/json\r\n", &body).0[9..12].to_owned()
     };
-    // As long as one may be: a thousand characters of four octets each.
+    // The maximum length: a thousand characters of four bytes each.
     let long = "\u{1f980}".repeat(1_000);
     let room = (4 << 20) / long.len();
     for number in 0..room {

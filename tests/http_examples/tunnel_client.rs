@@ -1,5 +1,5 @@
-//! A client that asks for a WebSocket over TLS, in whichever version of HTTP it is to speak, by
-//! plain blocking calls; and then has bytes go both ways.
+//! A client with blocking calls that opens a WebSocket over TLS, with either version of HTTP, and
+//! then transfers bytes in both directions.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -17,22 +17,22 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use crate::certificates::Certificates;
 use crate::client::{again, connect};
 
-/// The key that clients of HTTP/1.1 ask with, and its proof: those of RFC 6455 §1.3.
+/// The key of HTTP/1.1 clients, and its `Sec-WebSocket-Accept`: those of RFC 6455 §1.3.
 pub(crate) const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 pub(crate) const PROOF: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-/// The one stream of a connection of HTTP/2.
+/// The only stream of an HTTP/2 connection.
 const STREAM: u32 = 1;
 
 /// How the other side's direction ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
     InOrder,
-    /// RST_STREAM with this code, or a connection that goes without TLS's sign of the end.
+    /// RST_STREAM with this code, or the end of the connection without `close_notify`.
     Cut(Option<u32>),
 }
 
-/// The head of an answer.
+/// The head of a response.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     fields: Vec<(String, String)>,
@@ -48,20 +48,20 @@ impl Answer {
 pub(crate) struct TunnelClient {
     socket: StreamOwned<ClientConnection, TcpStream>,
     is_http2: bool,
-    /// What has come, and was not looked at.
+    /// Bytes that were received but not parsed.
     unread: Vec<u8>,
-    /// Of the stream: what has come of its answer's body, or of the other protocol.
+    /// Received data of the stream: the body of its response, or the other protocol.
     came: Vec<u8>,
     end: Option<End>,
     answer: Option<Answer>,
     pongs: usize,
     has_settings: bool,
-    /// What may be sent, on the connection and on the stream.
+    /// How much may be sent, on the connection and on the stream.
     windows: [i64; 2],
 }
 
 impl TunnelClient {
-    /// Shakes hands, and speaks what was agreed on, which is to be this.
+    /// Connects with TLS, and checks that this protocol was negotiated.
     pub(crate) fn connect(proxy: &Server, trusted: &Certificates, protocol: &str) -> TunnelClient {
         let root = CertificateDer::from_pem_file(trusted.path("issuer.crt")).expect("a file");
         let mut roots = RootCertStore::empty();
@@ -90,7 +90,7 @@ impl TunnelClient {
             let mut begins = PREFACE.to_vec();
             frame_writer::settings(&[], &mut begins);
             client.write(&begins);
-            // RFC 8441 §3: not before the server has said that it may be asked.
+            // RFC 8441 §3: not before the server has sent SETTINGS_ENABLE_CONNECT_PROTOCOL.
             while !client.has_settings {
                 assert!(!client.frame(), "it ends at once");
             }
@@ -99,7 +99,7 @@ impl TunnelClient {
         client
     }
 
-    /// Asks for a WebSocket, with these fields beside those that all have.
+    /// Requests a WebSocket, with these fields in addition to the usual ones.
     pub(crate) fn ask(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let usual = [("sec-websocket-version", "13"), ("origin", "https://a.example")];
         let fields = usual.iter().chain(fields);
@@ -141,7 +141,7 @@ impl TunnelClient {
         }
     }
 
-    /// Sends this, as fast as the other side takes it.
+    /// Sends these bytes, as fast as the other side accepts them.
     pub(crate) fn say(&mut self, bytes: &[u8]) {
         if !self.is_http2 {
             return self.write(bytes);
@@ -156,7 +156,7 @@ impl TunnelClient {
         }
     }
 
-    /// Ends this direction, in order.
+    /// Ends this direction properly.
     pub(crate) fn end(&mut self) {
         if self.is_http2 {
             return self.write(&frame_header(0, kind::DATA, flag::END_STREAM, STREAM));
@@ -165,14 +165,14 @@ impl TunnelClient {
         self.socket.flush().expect("the proxy reads");
     }
 
-    /// Breaks off: RST_STREAM, or the end of the connection without a word.
+    /// Aborts: RST_STREAM, or the end of the connection without notice.
     pub(crate) fn cut(mut self) {
         if self.is_http2 {
             self.write(&frame_writer::reset(STREAM, ErrorCode::Cancel));
         }
     }
 
-    /// What comes next, so many bytes.
+    /// Reads the next `count` bytes.
     pub(crate) fn hear(&mut self, count: usize) -> Vec<u8> {
         while self.came.len() < count {
             let ends = self.more() && self.came.len() < count;
@@ -181,13 +181,13 @@ impl TunnelClient {
         self.came.drain(..count).collect()
     }
 
-    /// What comes until the other direction ends, and how that is.
+    /// Reads until the other direction ends. Returns the bytes, and how it ended.
     pub(crate) fn hear_end(&mut self) -> (Vec<u8>, End) {
         while !self.more() {}
         (std::mem::take(&mut self.came), self.end.expect("it has ended"))
     }
 
-    /// Goes there and back, on a connection of HTTP/2.
+    /// Waits for a PING round trip on an HTTP/2 connection.
     pub(crate) fn ping(&mut self) {
         let pongs = self.pongs;
         self.write(&frame_writer::ping([7; 8], false));
@@ -200,7 +200,7 @@ impl TunnelClient {
         self.socket.write_all(bytes).expect("the proxy reads");
     }
 
-    /// Reads more of the stream; whether it has ended.
+    /// Reads more of the stream. Returns whether it has ended.
     fn more(&mut self) -> bool {
         if self.is_http2 {
             return self.frame();
@@ -212,7 +212,7 @@ impl TunnelClient {
         self.end.is_some()
     }
 
-    /// Reads what the connection has.
+    /// Reads from the connection.
     fn fill(&mut self) {
         let mut chunk = [0; 16 << 10];
         match again(|| self.socket.read(&mut chunk)) {
@@ -230,7 +230,7 @@ impl TunnelClient {
         }
     }
 
-    /// Reads the head of an answer of HTTP/1.1.
+    /// Reads the head of an HTTP/1.1 response.
     fn head(&mut self) {
         let Some(len) = self.unread.windows(4).position(|four| four == b"\r\n\r\n") else {
             assert!(self.end.is_none(), "the end after {}", self.unread.escape_ascii());
@@ -245,7 +245,7 @@ impl TunnelClient {
         self.came.append(&mut self.unread);
     }
 
-    /// Reads a frame; whether the stream has ended.
+    /// Reads a frame. Returns whether the stream has ended.
     fn frame(&mut self) -> bool {
         let header = loop {
             match FrameHeader::read(&self.unread) {

@@ -1,6 +1,6 @@
-//! `upload_to_disk`: bodies of any size that become files.
+//! `upload_to_disk`: bodies of any size are written to files.
 
-// For its own tests: a disk that is full has no place in a process's life here.
+// Included so that its unit tests run. They simulate a full disk, which no process here can have.
 #[path = "../../examples/upload_to_disk/machine.rs"]
 #[allow(dead_code, reason = "the program is run, and not what is taken in here")]
 mod machine;
@@ -14,7 +14,7 @@ use rotor_test_kit::Directory;
 
 use crate::client::{ask, command, connect, read_until, start_command};
 
-/// A directory of its own, in which a server runs.
+/// A temporary directory in which a server runs.
 struct Place(Directory);
 
 impl Place {
@@ -47,7 +47,7 @@ fn an_upload_of_any_length_and_framing_becomes_a_file_of_its_name() {
     let (place, server) = Place::start();
     let body: Vec<u8> = (0..3_000_000_u32).map(|at| (at * 7 % 251) as u8).collect();
     let mut client = connect(&server);
-    // The first one makes the name, the others take its place.
+    // The first upload creates the file, the others replace it.
     let mut status = 201;
     for length in [0, 1, 65_536, 65_537, body.len()] {
         for is_chunked in [false, true] {
@@ -117,13 +117,13 @@ fn an_overwrite_against_the_preconditions_is_refused() {
         (head["HTTP/1.1 ".len()..][..3].to_owned(), text.unwrap_or_default())
     };
     let says = |status: &str, text: &str| (status.to_owned(), text.to_owned());
-    // Nothing has the name, so nothing matches.
+    // The file does not exist, so nothing matches.
     assert_eq!(put("If-Match: *\r\n", "lost"), says("412", ""));
     assert_eq!(put("If-None-Match: *\r\n", "first"), says("201", "first"));
     assert_eq!(put("If-None-Match: *\r\n", "second"), says("412", "first"));
     assert_eq!(put("If-None-Match: \"tag\"\r\n", "third"), says("200", "third"));
     assert_eq!(put("If-Match: \"tag\"\r\n", "lost"), says("412", "third"));
-    // Two bytes of a hundred are no file of two bytes.
+    // Two bytes of a hundred are not a file of two bytes.
     assert_eq!(put("Content-Range: bytes 0-1/100\r\n", "xy"), says("400", "third"));
     assert_eq!(place.names(), ["name"]);
 }
@@ -132,7 +132,7 @@ fn an_overwrite_against_the_preconditions_is_refused() {
 fn the_name_of_a_directory_is_a_conflict_and_the_directory_stays() {
     let (place, server) = Place::start();
     fs::create_dir(place.uploads().join("taken")).expect("it can be made");
-    // In memory, and in a file.
+    // A body in memory, and one in a file.
     for length in [1, 100_000] {
         let (head, _) = ask(&server, "PUT /taken", "", &"x".repeat(length));
         assert!(head.starts_with("HTTP/1.1 409 "), "{length}: {head}");

@@ -1,4 +1,4 @@
-//! A server behind the examples that ask one.
+//! An upstream server for the examples that need one.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::thread;
 
 use crate::client::PATIENCE;
 
-/// An upstream that notes each head it is sent, and lets `answer` do the rest.
+/// An upstream that records the head of each request, and calls `answer` for the rest.
 pub(crate) fn upstream(
     answer: impl Fn(&mut TcpStream, &str) + Send + Sync + 'static,
 ) -> (SocketAddr, Receiver<String>) {
@@ -29,7 +29,8 @@ pub(crate) fn upstream(
 fn converse(mut client: TcpStream, heads: &Sender<String>, answer: &dyn Fn(&mut TcpStream, &str)) {
     client.set_read_timeout(Some(PATIENCE)).expect("not zero");
     let (mut head, mut octet) = (Vec::new(), [0]);
-    // `read_exact` goes on where the process was stopped and went on (signal(7)).
+    // `read_exact` repeats a read that was interrupted because the process was stopped and
+    // continued (signal(7)).
     while client.read_exact(&mut octet).is_ok() {
         head.extend_from_slice(&octet);
         if head.ends_with(b"\r\n\r\n") {
@@ -40,8 +41,8 @@ fn converse(mut client: TcpStream, heads: &Sender<String>, answer: &dyn Fn(&mut 
     }
 }
 
-/// An address where nobody listens as long as this process lives: its port is that of a socket
-/// that is connected elsewhere.
+/// An address where nobody listens as long as this process lives: the local port of a connected
+/// socket.
 pub(crate) fn nobody() -> SocketAddr {
     let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let taken = elsewhere.local_addr().and_then(TcpStream::connect).expect("it listens");
@@ -50,18 +51,19 @@ pub(crate) fn nobody() -> SocketAddr {
     address
 }
 
-/// The head of what comes on a socket, and nothing behind it.
+/// Reads the head of a message from a socket, and nothing after it.
 pub(crate) fn read_head(socket: &mut (impl Read + ?Sized)) -> String {
     let (mut head, mut octet) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
-        // It goes on where the process was stopped and went on (signal(7)).
+        // It repeats a read that was interrupted because the process was stopped and continued
+        // (signal(7)).
         socket.read_exact(&mut octet).expect("a head");
         head.push(octet[0]);
     }
     String::from_utf8(head).expect("ASCII")
 }
 
-/// What a server of WebSockets, such as `ws_echo`, answers to this request, with more fields.
+/// The response of a WebSocket server, such as `ws_echo`, to this request, with additional fields.
 pub(crate) fn agreement(server: SocketAddr, head: &str, more: &str) -> String {
     let mut server = TcpStream::connect(server).expect("it listens");
     server.write_all(head.as_bytes()).expect("it reads");
@@ -70,7 +72,7 @@ pub(crate) fn agreement(server: SocketAddr, head: &str, more: &str) -> String {
     answer.replacen("\r\n\r\n", &format!("\r\n{more}\r\n"), 1)
 }
 
-/// What it always answers.
+/// A response that is always the same.
 pub(crate) fn says(bytes: &'static [u8]) -> impl Fn(&mut TcpStream, &str) + Send + Sync {
     move |client, _| {
         let _proxy_is_gone = client.write_all(bytes);

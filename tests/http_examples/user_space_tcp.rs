@@ -1,5 +1,5 @@
-//! `user_space_tcp`: in memory, and with the kernel at the other end, in a network namespace of its
-//! own, which takes root; without, that is said and nothing shown.
+//! `user_space_tcp`: in memory, and with the kernel as its peer, in a separate network namespace.
+//! The latter needs root; without it, the test prints that it is skipped.
 
 use std::process::{Command, Output};
 
@@ -12,8 +12,8 @@ fn two_stacks_in_one_process_talk_over_memory() {
     assert_eq!(text, "200 OK: Hello, World!\n", "{output:?}");
 }
 
-/// Starts the server on a device, waits for its line, prepares the kernel's side and talks to it;
-/// `$1` is the example. How the server ends is printed.
+/// Starts the server on a device, waits for its first line, sets up the kernel's side and connects
+/// to it. `$1` is the example. At the end it prints how the server ended.
 const SCRIPT: &str = r#"
 set -e
 ip link set lo up
@@ -32,8 +32,8 @@ cat <&9
 code=0; wait $server || code=$?; echo "exit $code"
 "#;
 
-/// Runs the script with these functions in a namespace of its own; `None` where the system does not
-/// let us, or a program is missing.
+/// Runs the script with these functions in a new namespace. Returns `None` if the system does not
+/// allow that, or a program is missing.
 fn in_namespace(functions: &str) -> Option<String> {
     let has = |program: &str| {
         let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
@@ -57,8 +57,8 @@ fn in_namespace(functions: &str) -> Option<String> {
     shell.args(["-k", "5", "120", "unshare", "-n", "bash", "-c", &script, "bash"]);
     let output = shell.arg(example.get_program()).output().expect("it runs");
     let text = text_of(&output);
-    // EPERM, ENOSYS: a container may refuse `pidfd_getfd` that lets us have devices,
-    // and an old kernel has none.
+    // EPERM, ENOSYS: a container may forbid the `pidfd_getfd` that the devices need, and an old
+    // kernel does not have it.
     let first = text.lines().next().unwrap_or_default();
     if first.starts_with("error: ")
         && ["(os error 1)", "(os error 38)"].iter().any(|code| first.ends_with(code))
@@ -78,14 +78,14 @@ fn text_of(output: &Output) -> String {
     format!("{out}{err}")
 }
 
-/// What a client hears of the server, whatever the device.
+/// Checks the output of the clients, on any device.
 fn assert_served(text: &str) {
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some("listening on http://10.90.0.2:3000/"), "{text}");
     assert_eq!(lines.next(), Some("Hello, World!"), "{text}");
     assert_eq!(lines.next(), Some("1048576 200"), "{text}");
     assert_eq!(lines.next(), Some("404"), "{text}");
-    // CURLE_COULDNT_CONNECT: a reset, not silence.
+    // CURLE_COULDNT_CONNECT: the connection was reset, and did not time out.
     assert_eq!(lines.next(), Some("refused: 7"), "{text}");
 }
 
@@ -106,7 +106,7 @@ fn the_kernels_client_is_served_through_tun_and_tap() {
 
 #[test]
 fn the_kernels_client_is_served_through_a_packet_socket() {
-    // Not every kernel has pairs of devices that has TUN.
+    // A kernel with TUN may lack veth pairs.
     let mut tries = Command::new("unshare");
     tries.args(["-n", "ip", "link", "add", "left", "type", "veth", "peer", "name", "right"]);
     if !may_run(&mut tries) {
@@ -122,7 +122,8 @@ fn the_kernels_client_is_served_through_a_packet_socket() {
         }
         prepare_kernel() { :; }
         again() { curl -sS --max-time 20 --noproxy '*' http://10.90.0.2:3000/; echo; }";
-    // It may go down and come up again, and ends when it is deleted, in either state.
+    // The device may go down and come up again. When it is deleted, in either state, the server
+    // ends.
     for (finish, ending) in [
         ("kill -TERM $server", "exit 0"),
         ("ip link set right down; ip link set right up; again; kill -TERM $server", "exit 0"),

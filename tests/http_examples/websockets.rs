@@ -8,7 +8,7 @@ use rotor_bench::server::Server;
 
 use crate::client::{ask, command, connect, start, start_command};
 
-/// A client that knows frames of up to 65,535 bytes.
+/// A client that supports frames of up to 65,535 bytes.
 struct Socket(TcpStream);
 
 impl Socket {
@@ -20,7 +20,7 @@ impl Socket {
         );
         stream.write_all(request.as_bytes()).expect("the server reads");
         let mut head = Vec::new();
-        // A byte at a time: what follows belongs to the frames.
+        // Reads byte by byte, because bytes after the head belong to frames.
         while !head.ends_with(b"\r\n\r\n") {
             let mut byte = [0];
             stream.read_exact(&mut byte).expect("a head");
@@ -48,7 +48,7 @@ impl Socket {
         self.send(0x81, text.as_bytes());
     }
 
-    /// The next frame: its first byte, and its payload.
+    /// The next frame: its first byte and its payload.
     fn hear(&mut self) -> (u8, Vec<u8>) {
         let mut start = [0; 2];
         self.0.read_exact(&mut start).expect("a frame");
@@ -69,7 +69,7 @@ impl Socket {
         String::from_utf8(payload).expect("a text")
     }
 
-    /// The code with which the server closes.
+    /// The close code of the server.
     fn code(&mut self) -> u16 {
         let (first, payload) = self.hear();
         assert_eq!(first, 0x88, "{}", payload.escape_ascii());
@@ -107,7 +107,7 @@ fn a_message_reaches_the_members_of_its_room_only() {
     assert_eq!(far.text(), "* far is here");
     let mut ben = Socket::open(&server, "/room/lobby");
     ben.say("ben");
-    // What was said before he came, he hears as well.
+    // Ben also gets what was sent before he joined.
     assert_eq!((ben.text(), ben.text()), ("* anna is here".into(), "* ben is here".into()));
     assert_eq!(anna.text(), "* ben is here");
     anna.say("hello <b>all</b>");

@@ -1,4 +1,4 @@
-//! `which_loop`: on the loop that the environment names.
+//! `which_loop`: runs on the loop that the environment selects.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use rotor_uring::{UringConfig, UringKind};
 
 use crate::client::{ask, command, start_command};
 
-/// How many rings a process has open; none where there is no `/proc`.
+/// How many io_uring descriptors a process has open; zero if there is no `/proc`.
 fn rings(server: &Server) -> usize {
     let descriptors = fs::read_dir(format!("/proc/{}/fd", server.pid())).into_iter().flatten();
     // A descriptor may be closed meanwhile.
@@ -24,7 +24,7 @@ fn the_hello_server_answers_on_each_loop() {
         let server = start_command(command);
         let rings_expected = if name == "uring" && refused.is_none() { threads } else { 0 };
         assert_eq!(rings(&server), rings_expected, "{name}, {threads} threads: {refused:?}");
-        // Connections are spread over the threads.
+        // Connections are distributed over the threads.
         for _ in 0..16 {
             let (head, body) = ask(&server, "GET /", "", "");
             assert!(head.starts_with("HTTP/1.1 200 OK"), "{name}: {head}");

@@ -1,4 +1,4 @@
-//! The store of keys and values.
+//! The key-value store.
 
 #[path = "../../examples/key_value/command.rs"]
 mod command;
@@ -30,7 +30,7 @@ fn client() -> Driver<Client> {
     Driver::new((), shared())
 }
 
-/// What a client gets for what it sends.
+/// What a client receives for these lines.
 fn answers(driver: &mut Driver<Client>, lines: &str) -> String {
     driver.send(lines.as_bytes());
     String::from_utf8(driver.take_received()).expect("it was text that was stored")
@@ -132,7 +132,7 @@ fn the_store_bounds_pairs_and_bytes_and_expired_pairs_free_room() {
     assert_eq!(answers(&mut driver, "SET a one\nINCR a\n"), "OK\nERR the value is not a number\n");
 }
 
-/// Fills the store with so many keys of eight bytes; answers what a listing of them is.
+/// Fills the store with keys of eight bytes. Returns the expected listing.
 fn fill(driver: &mut Driver<Client>, keys: usize) -> Vec<u8> {
     let now = driver.now();
     let mut listing = Vec::new();
@@ -160,7 +160,7 @@ fn a_long_listing_is_complete_and_paced_by_its_reader() {
         "{} bytes",
         waiting(&mut driver)
     );
-    // Meanwhile the loop is asked to end.
+    // Meanwhile the loop is drained.
     driver.drain(Duration::from_secs(60));
     driver.make_room(1 << 20);
     let expected = [listing, b"NONE\n".to_vec()].concat();
@@ -262,7 +262,8 @@ fn a_client_beyond_the_limit_is_refused_and_places_are_released() {
         if end == "x" {
             driver.reset();
         }
-        // Given back as soon as it has ended, not when its peer has read its last line.
+        // The place is released as soon as the connection has ended, not when its peer has read the
+        // last line.
         assert_eq!(driver.context().places.taken(), 0, "{end:?}");
     }
 }

@@ -20,12 +20,13 @@ impl HasRoom for Chat {
     }
 }
 
-/// `OutboxConfig::output_max`, as it is without one's own.
+/// The default of `OutboxConfig::output_max`.
 const OUTPUT_BYTES_MAX: usize = 32 * 1_024;
 
 type Test = TestLoop<Stream<WithOutbox<Client<Chat>>, ScriptedSocket>>;
 
-/// A chat of so many, each of whom takes so many bytes at a time, and who have heard of each other.
+/// A chat of `members` whose sockets take `write_max` bytes at a time. All have received the join
+/// notices.
 fn chat(members: usize, write_max: usize) -> (Test, Vec<Peer>) {
     let mut test = Test::new(Chat::default());
     let mut peers = Vec::new();
@@ -147,7 +148,7 @@ fn a_client_with_too_much_unread_output_is_dropped_alone() {
     peers[2].limit_room(0);
     let line = [vec![b'x'; LINE_BYTES_MAX - 1], b"\n".to_vec()].concat();
     let told = line.len() + "1: ".len();
-    // What its output has, and the outbox behind that.
+    // What its output buffer holds, and what the outbox behind it holds.
     let said = OUTPUT_BYTES_MAX.div_ceil(told) + UNREAD_BYTES_MAX / told + 1;
     for number in 0..said {
         assert!(!peers[2].is_dropped(), "dropped after {number} lines of {said}");

@@ -1,4 +1,4 @@
-//! The echo of lines.
+//! The line echo server.
 
 #[path = "../../examples/line_echo/machine.rs"]
 mod machine;
@@ -62,7 +62,7 @@ fn a_drain_echoes_arrived_lines_and_ends_idle_clients_after_the_grace() {
     assert!(!silent.peer().is_ended());
     silent.advance(Duration::from_millis(1));
     assert!(silent.peer().is_ended());
-    // Its line was on the way when the drain began.
+    // The line was in flight when the drain began.
     let mut late = echo();
     late.drain(Duration::from_secs(10));
     late.advance(Duration::from_millis(999));
@@ -71,7 +71,7 @@ fn a_drain_echoes_arrived_lines_and_ends_idle_clients_after_the_grace() {
     late.send(b"te\n");
     assert_eq!(late.take_received(), b"late\n");
     assert!(late.peer().is_ended() && late.failures().is_empty());
-    // So many more than the output holds (64 KiB) as one block of the input takes (16 KiB).
+    // More than the output holds (64 KiB), by no more than one block of the input holds (16 KiB).
     let lines = [&[b'x'; 999][..], b"\n"].concat().repeat(80);
     let mut slow = echo();
     slow.limit_room(0);

@@ -1,4 +1,4 @@
-//! The Redis client, and what it makes of answers.
+//! The Redis client, and how it shows replies.
 
 #[path = "../../examples/redis_client/machine.rs"]
 mod machine;
@@ -170,7 +170,7 @@ fn a_malformed_answer_ends_the_connection_and_loses_pending_commands() {
     assert_eq!(driver.failures(), ["the server answers what it was not asked"]);
 }
 
-/// What a reader makes of bytes that come at once.
+/// What a reader returns for bytes that arrive in one piece.
 fn parse(input: &[u8]) -> Parsed {
     Reader::default().read(input).1
 }
@@ -189,7 +189,8 @@ fn limits_are_exact_to_the_byte() {
     let nested = |depth: usize| ["*1\r\n".repeat(depth), ":1\r\n".into()].concat().into_bytes();
     assert!(matches!(parse(&nested(8)), Parsed::Reply(..)));
     assert!(matches!(parse(&nested(9)), Parsed::Malformed(_)));
-    // Two of the longest strings do not fit into one reply, with what stands around them.
+    // Two strings of the maximum length do not fit into one reply, because of the bytes around
+    // them.
     let (mut input, half) =
         (array(2), [bulk(LENGTH_MAX), vec![b'x'; LENGTH_MAX], b"\r\n".to_vec()].concat());
     input.extend_from_slice(&half);
@@ -197,7 +198,7 @@ fn limits_are_exact_to_the_byte() {
     assert!(input.len() > REPLY_BYTES_MAX && matches!(parse(&input), Parsed::Malformed(_)));
 }
 
-/// An array of many elements, a byte at a time: what was dealt with is not looked at again.
+/// An array of many elements, one byte at a time: parsed elements are not parsed again.
 #[test]
 fn a_dripped_array_is_consumed_from_the_input_as_it_arrives() {
     let array = ["*1000\r\n".to_owned(), ":7\r\n".repeat(1000)].concat().into_bytes();

@@ -29,7 +29,7 @@ fn proxy(target: Target) -> (Test, Door) {
     (test, door)
 }
 
-/// A client that is connected through the proxy, and its upstream.
+/// A client connected through the proxy, and its upstream.
 fn connected() -> (Test, Peer, Peer) {
     let (mut test, door) = proxy(Target::Accepts);
     let client = door.connect();
@@ -119,7 +119,7 @@ fn an_interrupted_read_is_retried() {
 
 #[test]
 fn the_sender_is_not_read_while_the_receiver_takes_no_bytes() {
-    /// What a direction holds at most: one read.
+    /// The maximum that one direction buffers: one read.
     const HELD_MAX: usize = 16 * 1024;
     const LEN: usize = 1 << 20;
     let (mut test, client, upstream) = connected();
@@ -128,7 +128,7 @@ fn the_sender_is_not_read_while_the_receiver_takes_no_bytes() {
     client.send(&bytes);
     test.settle();
     assert!(client.unread_len() >= LEN - HELD_MAX, "{} bytes were read", LEN - client.unread_len());
-    // The other direction is not held up.
+    // The other direction is not blocked.
     upstream.send(b"meanwhile");
     test.settle();
     assert_eq!(client.take_received(), b"meanwhile");
@@ -209,7 +209,7 @@ fn bytes_of_an_ended_upstream_are_forwarded_though_writes_to_it_fail() {
 fn the_idle_timeout_ends_both_sides_and_any_byte_extends_it() {
     let (mut test, client, upstream) = connected();
     let just_in_time = SILENCE_MAX - Duration::from_secs(1);
-    // From here on it is silence, and no longer the connecting, that has its time.
+    // From here on the idle timeout applies, and no longer the connect timeout.
     send_all(&mut test, &client, &[b"hello"]);
     for peer in [&upstream, &client, &upstream] {
         test.advance(just_in_time);
@@ -219,7 +219,7 @@ fn the_idle_timeout_ends_both_sides_and_any_byte_extends_it() {
     assert!(!client.is_dropped() && !upstream.is_dropped());
     test.advance(Duration::from_secs(1));
     assert!(client.is_dropped() && upstream.is_dropped());
-    // Nobody has ended anything.
+    // Neither side has shut down.
     assert_eq!((client.operations().resets, upstream.operations().resets), (1, 1));
 }
 

@@ -1,4 +1,4 @@
-//! The client on standard input, whose input is a channel and whose output a vector.
+//! The client on standard input. Here its input is a channel and its output a vector.
 
 #[path = "../../examples/telnet/machine.rs"]
 mod machine;
@@ -77,7 +77,7 @@ fn input_and_output_do_not_depend_on_how_they_are_split() {
 
 #[test]
 fn a_large_input_is_sent_whole_and_then_its_end() {
-    // Around the number of lines that are handed on in one event.
+    // Around the number of lines that one event passes on.
     for lines in [63, 64, 65, 128, 1000] {
         let (mut driver, typing) = telnet();
         driver.limit_room(10);

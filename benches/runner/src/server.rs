@@ -284,7 +284,7 @@ mod tests {
             let mut server = Server::start(shell(script), PATIENCE).expect("it prints an address");
             server.kill_all();
             server.child.wait().expect("it has been killed");
-            // A worker that is left would hold the other end of the pipe.
+            // A remaining worker would keep the other end of the pipe open.
             assert_eq!(server.lines.recv_timeout(PATIENCE), Err(RecvTimeoutError::Disconnected));
         }
     }

@@ -1,7 +1,7 @@
-//! The programs as processes, against servers of rotor's on a thread beside.
+//! Runs the programs as processes, with rotor servers on a thread of the test.
 #![expect(clippy::disallowed_methods, reason = "the other end is no machine of theirs")]
 
-// Of the example `grpc_greeter`, its server's half.
+// The server half of the example `grpc_greeter`.
 #[path = "../../grpc_greeter/greeter.rs"]
 mod greeter;
 #[path = "../../grpc_greeter/wire.rs"]
@@ -20,7 +20,7 @@ use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{Config, Loop, LoopHandle, Scope};
 use rotor_test_kit::Directory;
 
-/// A loop that serves, until it is dropped.
+/// A running server loop; stopped on drop.
 struct Served {
     address: SocketAddr,
     handle: LoopHandle,
@@ -61,7 +61,7 @@ impl Drop for Served {
     }
 }
 
-/// Says hello, and 404 to all else.
+/// Responds with hello, and with 404 to other paths.
 struct Hello;
 
 impl Server for Hello {
@@ -83,10 +83,10 @@ impl Server for Hello {
     }
 }
 
-/// Whether it ended well, and what it said.
+/// Runs a program. Returns whether it exited successfully, and its output.
 fn run(program: &str, arguments: &[&str]) -> (bool, String) {
     let mut command = Command::new(program);
-    // A proxy of the machine's would be asked for servers of ours.
+    // A proxy configured on this machine must not be used for our servers.
     let output = command.envs([("no_proxy", "*"), ("NO_PROXY", "*")]).args(arguments).output();
     let output = output.expect("it starts");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -104,7 +104,7 @@ fn a_machine_makes_a_request_with_reqwest() {
 
 #[test]
 fn a_machine_makes_a_query_with_sqlx() {
-    // SQLite makes files of its own beside that of the name.
+    // SQLite creates additional files next to this file.
     let directory = Directory::create();
     let file = directory.join("runs.sqlite");
     let name = file.to_string_lossy();
@@ -122,7 +122,7 @@ fn a_machine_makes_a_call_with_tonic() {
     let url = format!("http://{}", served.address);
     let said = "Hello, Ann!\nHello, Ann! (1 of 3)\nHello, Ann! (2 of 3)\nHello, Ann! (3 of 3)\n";
     assert_eq!(run(program, &[&url, "Ann"]), (true, said.to_owned()));
-    // One that speaks no gRPC.
+    // A server that does not speak gRPC.
     let other = Served::start::<Hello>();
     let url = format!("http://{}", other.address);
     assert_eq!(run(program, &[&url, "Ann"]), (false, String::new()));

@@ -1,5 +1,5 @@
-//! One side that ends before the other expects it: clients that go away, upstreams that answer
-//! early, close, or switch to something else.
+//! One side ends before the other expects it: clients that disconnect, and upstreams that respond
+//! early, close, or switch protocols.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -67,7 +67,7 @@ fn the_answer_of_an_upstream_that_answers_early_and_closes_passes() {
 
 #[test]
 fn a_stale_pooled_connection_retries_a_get_and_fails_a_post_with_502() {
-    // Each connection answers once, and closes when it is asked again.
+    // Each connection sends one response, and closes when a second request arrives.
     let (address, heads) = upstream(|client, head| {
         client.write_all(OK).expect("the proxy reads");
         if !head.contains("/last") {

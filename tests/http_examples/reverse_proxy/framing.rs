@@ -1,5 +1,5 @@
-//! What both sides may say of where a message ends, and what passes of it: lengths, chunks,
-//! trailers, heads without bodies, older versions.
+//! Message framing on both sides, and what of it the proxy passes on: lengths, chunks, trailers,
+//! heads without bodies, older versions.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -227,7 +227,7 @@ fn an_aborted_chunked_answer_is_cut_and_not_ended() {
     );
 }
 
-/// It ends with its connection, for a client that knows no chunks (RFC 9112 §8).
+/// The body ends with the connection, for a client that does not support chunks (RFC 9112 §8).
 #[test]
 fn an_aborted_answer_to_an_http_1_0_client_is_not_ended() {
     let is_passed = Arc::new(Barrier::new(2));
@@ -235,7 +235,7 @@ fn an_aborted_answer_to_an_http_1_0_client_is_not_ended() {
     let (address, _heads) = upstream(move |client, _| {
         let half = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n";
         client.write_all(half).expect("the proxy reads");
-        // Before that there could be an error page in its place.
+        // Until the head has been passed on, the proxy could still send an error page instead.
         passes.wait();
         client.shutdown(Shutdown::Both).expect("it is open");
     });
@@ -268,7 +268,7 @@ fn a_tunnel_reset_by_its_client_is_reset_at_the_upstream() {
     .expect("the proxy reads");
     let head = read_head(&mut client);
     assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
-    // Closed with something unread, a connection is reset.
+    // Closing a connection with unread input resets it.
     again(|| client.peek(&mut [0])).expect("it comes");
     drop(client);
     assert_eq!(ended.recv_timeout(PATIENCE), Ok(Err(ErrorKind::ConnectionReset)));

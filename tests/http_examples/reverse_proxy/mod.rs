@@ -1,5 +1,5 @@
-//! `reverse_proxy`: what passes and what does not, both ways, and what becomes of an upstream that
-//! misbehaves.
+//! `reverse_proxy`: what passes in both directions and what does not, and how the proxy handles an
+//! upstream that misbehaves.
 
 mod endings;
 mod framing;
@@ -23,7 +23,7 @@ fn proxy_to(upstream: SocketAddr) -> Server {
     start_command(proxy)
 }
 
-/// What a client asks for a WebSocket with, beside `Upgrade`.
+/// The fields of a client's WebSocket request, in addition to `Upgrade`.
 const OFFER: &str = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
@@ -59,7 +59,7 @@ fn hop_by_hop_fields_are_dropped_and_forwarding_fields_are_replaced() {
         ("Via", "1.1 rotor"),
         ("Cookie", "c=d"),
         ("X-Kept", "1"),
-        // It has no part of its own in the trace, so that it is passed on as it is.
+        // The proxy takes no part in tracing, so it passes the field on unchanged.
         ("traceparent", "00-12345678901234567890123456789012-1234567890123456-01"),
         ("tracestate", "a=1,b=2"),
     ] {
@@ -211,7 +211,7 @@ fn a_missing_or_invalid_upstream_is_502_and_a_cut_answer_stays_cut() {
     assert_eq!(body, "short", "and then the end: nobody takes it for whole");
 }
 
-/// RFC 9110 §15.3.6: there is no content; how that is framed is the upstream's choice.
+/// RFC 9110 §15.3.6: there is no content; the upstream chooses its framing.
 #[test]
 fn an_answer_without_content_passes_in_any_framing() {
     for framing in [
@@ -275,7 +275,7 @@ fn a_websocket_passes_and_no_other_upgrade() {
     let offer = "Connection: upgrade, close\r\nUpgrade: ";
     for (start, fields, body) in [
         ("GET /", "h2c\r\n".to_owned(), ""),
-        // A WebSocket is asked for with GET, and without a body.
+        // A WebSocket request must be a GET without a body.
         ("DELETE /", format!("websocket\r\n{OFFER}"), ""),
         ("GET /", format!("websocket\r\n{OFFER}"), "body"),
     ] {
@@ -286,7 +286,7 @@ fn a_websocket_passes_and_no_other_upgrade() {
             assert_eq!(field(&sent, name), None, "{sent}");
         }
     }
-    // Without a proper key, or with two.
+    // No valid key, or two keys.
     for keys in ["", "Sec-WebSocket-Key: short\r\n", &format!("{OFFER}{OFFER}")] {
         let (head, _) = ask(&proxy, "GET /", &format!("{offer}websocket\r\n{keys}"), "");
         assert!(head.starts_with("HTTP/1.1 400 "), "{keys}: {head}");
@@ -350,7 +350,7 @@ fn a_100_passes_before_the_final_head_that_arrived_with_it() {
 #[test]
 fn interim_answers_pass_one_at_a_time_and_in_order() {
     const COUNT: usize = 16;
-    // All in one read: more than the mailbox between the proxy's sides takes.
+    // All in one read: more than fit into the mailbox between the two sides of the proxy.
     let (address, _heads) = upstream(move |client, _| {
         let hint =
             |number| format!("HTTP/1.1 103 Early Hints\r\nLink: {number}\r\n\r\n").into_bytes();

@@ -1,4 +1,4 @@
-//! Much at a time: large bodies, many clients, and many requests while the upstream comes and goes.
+//! High load: large bodies, many clients, and many requests while the upstream stops and restarts.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -95,7 +95,7 @@ fn each_request_is_answered_while_the_upstream_is_killed_and_restarted() {
     let (outcomes, answers) = channel();
     let is_over = AtomicBool::new(false);
     thread::scope(|threads| {
-        // However this ends, the clients do too.
+        // Stops the clients however this ends.
         let _end = SetWhenDropped(&is_over);
         for number in 0..CLIENTS {
             let (outcomes, is_over, client) = (outcomes.clone(), &is_over, connect(&proxy));
@@ -130,7 +130,8 @@ impl Drop for SetWhenDropped<'_> {
     }
 }
 
-/// One request after the other on one connection: each is answered by its own body, or by 502.
+/// Sends one request after the other on one connection. Each response has the request's own body,
+/// or is a 502.
 fn ask_on(number: u32, mut client: TcpStream, is_over: &AtomicBool, outcomes: &Sender<u16>) {
     for request in 0.. {
         if is_over.load(Relaxed) {

@@ -1,12 +1,12 @@
-//! WebSockets through the proxy, over TLS, between clients and upstreams of either version of HTTP.
+//! WebSockets through the proxy, over TLS, with either HTTP version for clients and upstreams.
 //!
 //! ```text
 //!   client ── TLS: http/1.1 or h2 ──▶ proxy ── TLS: http/1.1 ─────────────────────▶ the test
 //!                                           └─ TLS: h2 ──▶ inner proxy ── in clear ──▶ the test
 //! ```
 //!
-//! The upstream is played by the test; what it answers to a handshake, it asks `ws_echo`, which is
-//! none of the proxy's.
+//! The test is the upstream. It gets the response to a handshake from `ws_echo`, which is not part
+//! of the proxy.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -25,13 +25,13 @@ use crate::client::{PATIENCE, again, command, field, start, start_command};
 use crate::tunnel_client::{Answer, End, KEY, PROOF, TunnelClient};
 use crate::upstream::{agreement, read_head};
 
-/// What clients speak, and what upstreams do.
+/// The protocols of clients and of upstreams.
 const PAIRS: [(&str, &str); 4] =
     [("http/1.1", "http/1.1"), ("http/1.1", "h2"), ("h2", "http/1.1"), ("h2", "h2")];
 
 /// The upstream's end of a connection.
 trait Socket: Read + Write + Send {
-    /// Says no more.
+    /// Shuts down its write side.
     fn end(&mut self);
 }
 
@@ -48,12 +48,12 @@ impl Socket for StreamOwned<ServerConnection, TcpStream> {
     }
 }
 
-/// A proxy, or two, between a client and an upstream.
+/// One or two proxies between a client and an upstream.
 struct Rig {
     certificates: Certificates,
     proxies: Vec<Server>,
     connections: Receiver<TcpStream>,
-    /// Where the last connection on the way to the upstream is encrypted.
+    /// Set if the last connection to the upstream is encrypted.
     tls: Option<Arc<ServerConfig>>,
     echo: Server,
 }
@@ -88,7 +88,7 @@ impl Rig {
         TunnelClient::connect(&self.proxies[0], &self.certificates, protocol)
     }
 
-    /// The upstream is asked: its end of the connection, and the head.
+    /// Waits for a request to the upstream. Returns its end of the connection, and the head.
     fn asked(&self) -> (Box<dyn Socket>, String) {
         let socket = self.connections.recv_timeout(PATIENCE).expect("the proxy connects");
         socket.set_read_timeout(Some(PATIENCE)).expect("not zero");
@@ -103,7 +103,7 @@ impl Rig {
         (socket, head)
     }
 
-    /// What a server of WebSockets answers to this, with another field.
+    /// The response of a WebSocket server to this request, with an additional field.
     fn agreement(&self, head: &str, more: &str) -> String {
         agreement(self.echo.address(), head, more)
     }
@@ -123,7 +123,7 @@ fn tls_of(certificates: &Certificates) -> Arc<ServerConfig> {
     Arc::new(config)
 }
 
-/// A client that was agreed with, and its upstream.
+/// A client with an accepted WebSocket, and its upstream.
 fn opened(rig: &Rig, protocol: &str) -> (TunnelClient, Box<dyn Socket>) {
     let mut client = rig.client(protocol);
     let (answer, upstream) = ask(rig, &mut client, &[], |head| rig.agreement(head, ""));
@@ -131,7 +131,7 @@ fn opened(rig: &Rig, protocol: &str) -> (TunnelClient, Box<dyn Socket>) {
     (client, upstream)
 }
 
-/// Asks, and has the upstream say that.
+/// The client sends a request, and the upstream answers with the result of `says`.
 fn ask(
     rig: &Rig,
     client: &mut TunnelClient,
@@ -139,7 +139,7 @@ fn ask(
     says: impl FnOnce(&str) -> String,
 ) -> (Answer, Box<dyn Socket>) {
     thread::scope(|threads| {
-        // A head that has no answer yet is all that the client waits for.
+        // `TunnelClient::ask` blocks until the head of the response has arrived.
         let answer = threads.spawn(|| client.ask("/chat", fields));
         let (mut upstream, head) = rig.asked();
         upstream.write_all(says(&head).as_bytes()).expect("the proxy reads");
@@ -163,7 +163,7 @@ fn a_websocket_passes_between_any_two_versions_of_http() {
             rig.agreement(head, "Sec-WebSocket-Protocol: chat.v1\r\n")
         });
         let pair = format!("{client_speaks} to {upstream_speaks}: {asked}");
-        // What the two ends agree on.
+        // Fields that the two ends negotiate are passed on.
         assert!(asked.starts_with("GET /chat HTTP/1.1\r\n"), "{pair}");
         for (name, value) in fields.iter().chain(&[("Origin", "https://a.example")]) {
             assert_eq!(field(&asked, name), Some(*value), "{pair}");
@@ -171,7 +171,7 @@ fn a_websocket_passes_between_any_two_versions_of_http() {
         assert_eq!(answer.field("sec-websocket-protocol"), Some("chat.v1"), "{pair}");
         let extensions = answer.field("sec-websocket-extensions").unwrap_or_default();
         assert!(extensions.starts_with("permessage-deflate"), "{pair}");
-        // What each side has for itself.
+        // Fields that belong to one connection are not passed on.
         assert_ne!(field(&asked, "Sec-WebSocket-Key"), Some(KEY), "{pair}");
         let (status, proof) = if client_speaks == "h2" { (200, None) } else { (101, Some(PROOF)) };
         let own = (answer.status, answer.field("sec-websocket-accept"));
@@ -184,7 +184,7 @@ fn a_websocket_passes_between_any_two_versions_of_http() {
             expected.push("2 rotor".to_owned());
         }
         assert_eq!(ways.join(", "), expected.join(", "), "{pair}");
-        // Bytes, more of them than windows and outputs hold.
+        // More bytes than all windows and buffers hold.
         for round in 0..40 {
             let said = vec![b'a' + round % 26; 50_000];
             client.say(&said);
@@ -195,7 +195,7 @@ fn a_websocket_passes_between_any_two_versions_of_http() {
             upstream.write_all(&heard).and_then(|()| upstream.flush()).expect("the proxy reads");
             assert_eq!(client.hear(said.len()), heard, "{pair}");
         }
-        // Each direction ends by itself.
+        // Each direction ends on its own.
         client.end();
         let mut rest = Vec::new();
         upstream.read_to_end(&mut rest).expect("the end is passed on, in order");
@@ -226,7 +226,7 @@ fn the_end_of_the_upstream_passes_while_the_client_still_sends() {
 fn an_abort_on_one_side_aborts_the_other() {
     for (client_speaks, upstream_speaks) in PAIRS {
         let rig = Rig::new(upstream_speaks);
-        // In the midst of what it sends; and RFC 8441 §5 has CANCEL where TCP has a reset.
+        // The client aborts while it sends. Per RFC 8441 §5, CANCEL corresponds to a TCP reset.
         let (mut client, mut upstream) = opened(&rig, client_speaks);
         client.say(b"never to be read");
         upstream.read_exact(&mut [0]).expect("the proxy writes");
@@ -238,7 +238,7 @@ fn an_abort_on_one_side_aborts_the_other() {
         client.cut();
         let ended = again(|| upstream.read(&mut [0]));
         match upstream_speaks {
-            // Over TLS an end that was not told of is none.
+            // Over TLS, an end without `close_notify` is an error.
             "http/1.1" => assert!(ended.is_err(), "{pair}: {ended:?}"),
             _ => assert!(!matches!(ended, Ok(1..)), "{pair}: {ended:?}"),
         }
@@ -247,7 +247,7 @@ fn an_abort_on_one_side_aborts_the_other() {
 
 #[test]
 fn a_side_that_does_not_read_stops_the_other() {
-    // More than the peers' sockets hold and the proxy may have, by far.
+    // More than the peers' sockets and the proxy may hold, by far.
     const COUNT: usize = 24 << 20;
     for (client_speaks, upstream_speaks) in PAIRS {
         let rig = Rig::new(upstream_speaks);
@@ -260,7 +260,7 @@ fn a_side_that_does_not_read_stops_the_other() {
                 }
                 upstream.end();
             });
-            // Meanwhile the proxy has all the time that it needs to take too much.
+            // Meanwhile the proxy has the time to read too much.
             let mut other = rig.client("h2");
             (0..500).for_each(|_| other.ping());
             let mut count = 0;
@@ -295,7 +295,7 @@ fn a_refusal_passes_with_its_body_and_a_wrong_accept_key_is_502() {
         assert_eq!((answer.status, answer.field("x-why")), (403, Some("origin")), "{pair}");
         assert_eq!(client.hear(7), b"not you", "{pair}");
         drop(upstream);
-        // What HTTP/2 would take for an agreement.
+        // In HTTP/2 a 200 would accept the WebSocket.
         let mut client = rig.client(client_speaks);
         let (answer, upstream) = ask(&rig, &mut client, &[], |_| page.to_owned());
         let is_all_of_http1 = (client_speaks, upstream_speaks) == ("http/1.1", "http/1.1");

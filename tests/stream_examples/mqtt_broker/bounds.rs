@@ -1,4 +1,4 @@
-//! What there is at most, and what becomes of one more.
+//! The limits, and what happens beyond them.
 
 use rotor::stream::testing::Peer;
 
@@ -40,7 +40,7 @@ fn the_session_limit_evicts_the_session_that_is_offline_longest() {
         peer.end();
         talk.test.settle();
     }
-    // Back, and away again: now the second is away longest.
+    // The first returns and leaves again. Now the second has been away longest.
     let (first, answers) = talk.lasting("first");
     assert_eq!(answers, ["CONNACK 0 known"]);
     first.end();
@@ -68,7 +68,7 @@ fn filters_beyond_the_limits_or_refused_are_not_subscribed() {
     assert_eq!(answers, ["SUBACK #1 [80, 80, 0, 1, 80, 2]"]);
     talk.say(&peer, &unsubscribe(2, &["a", "not had"]));
     assert_eq!(talk.say(&peer, &subscribe(3, &[("b", 1)])), ["SUBACK #3 [1]"]);
-    // A name may be deeper than all filters.
+    // A topic name may have more levels than any filter.
     talk.say(&peer, &publish(&deep(30_000), "x", 0, 0));
     talk.say(&peer, &subscribe(4, &[("b", 0)]));
     assert_eq!(talk.say(&peer, &PING), ["PINGRESP"]);
@@ -87,7 +87,7 @@ fn the_total_of_filters_is_bounded_across_clients() {
     let second = talk.client("second");
     let more = [("a/b/c", 0), ("a/#", 0), ("a", 0)];
     assert_eq!(talk.say(&second, &subscribe(1, &more)), ["SUBACK #1 [80, 0, 80]"]);
-    // What is given back, by whatever way, others may have.
+    // Space that is freed in any way can be used by others.
     talk.say(&second, &DISCONNECT);
     talk.connect(&connect("first", CLEAN, 0));
     let third = talk.client("third");
@@ -104,7 +104,7 @@ fn retained_messages_beyond_their_limits_are_not_stored() {
         talk.say(&peer, &publish(topic, payload, 1, 0));
         (talk.test.context().0.len().2, talk.counts().dropped)
     };
-    // Six bytes each, with what they are packed in.
+    // Six bytes each, including the overhead.
     assert_eq!(retain(&mut talk, "a", "x"), (1, 0));
     assert_eq!(retain(&mut talk, "b", "x"), (2, 0));
     assert_eq!(retain(&mut talk, "c", "x"), (2, 1), "a third");
@@ -148,7 +148,7 @@ fn a_client_with_too_many_unreleased_packet_ids_is_ended() {
     assert_eq!(talk.counts().malformed, 1);
 }
 
-/// One who does not read, and one who does.
+/// Two subscribers. The first does not read, the second does.
 fn slow_and_quick(talk: &mut Talk, qos: u8) -> [Peer; 2] {
     ["slow", "quick"].map(|name| {
         let peer = talk.client(name);
@@ -193,7 +193,7 @@ fn messages_above_qos_0_wait_for_room_and_are_not_lost() {
     slow.make_room(usize::MAX);
     talk.test.settle();
     let heard = words(&slow.take_received());
-    // Of what waits, a megabyte is kept.
+    // A megabyte of the queued messages is kept.
     assert!(heard.len() > 6 && talk.counts().dropped as usize <= UNANSWERED_MAX - heard.len());
     for (number, heard) in heard.iter().enumerate() {
         assert!(heard.ends_with(&format!(" #{}", number + 1)), "in order, once");
@@ -253,7 +253,7 @@ fn one_turn_scans_a_bounded_number_of_retained_messages() {
         turns += 1;
     }
     assert!(turns >= 3, "{turns} turns");
-    // Others are answered in between; and one that has gone leaves nothing behind.
+    // Other clients are answered in between, and a client that disconnects leaves nothing behind.
     hearer.send(&subscribe(2, &[("+/none", 0)]));
     talk.test.turn();
     hearer.reset();
@@ -262,7 +262,7 @@ fn one_turn_scans_a_bounded_number_of_retained_messages() {
     assert_eq!(answers, ["CONNACK 0"]);
 }
 
-/// What a message takes that has a topic and a payload of a byte each.
+/// The size of a message with a topic and a payload of one byte each.
 const SHORT: usize = 6;
 
 #[test]
@@ -282,16 +282,17 @@ fn the_total_of_queued_bytes_is_bounded_and_evicts_the_longest_offline() {
     };
     assert_eq!(say(&mut talk, 2), (0, 0, 3), "four of five");
     assert_eq!(say(&mut talk, 1), (1, 0, 2), "the third of each is the first to be one too many");
-    // For whom nothing waits has nothing that others need.
+    // A session without queued messages occupies no space that others need.
     assert_eq!(talk.lasting("nothing").1, ["CONNACK 0 known"]);
     assert_eq!(talk.lasting("first").1, ["CONNACK 0"]);
     let (second, answers) = talk.lasting("second");
     assert_eq!(answers[0], "CONNACK 0 known");
     assert_eq!(answers.len(), 1 + 3);
-    // It is there, and does not answer: it is not forgotten, but there is room for five.
+    // The client is connected and does not acknowledge. Its session is not dropped, but only five
+    // messages fit.
     assert_eq!(say(&mut talk, 3), (1, 1, 0));
     assert_eq!(hear(&second).len(), 2);
-    // Every answer gives room back, at QoS 2 the first.
+    // Each acknowledgement frees space, at QoS 2 the first one.
     for id in 1..=5 {
         talk.say(&second, &answer(4, id));
     }
@@ -304,7 +305,7 @@ fn the_total_of_queued_bytes_is_bounded_and_evicts_the_longest_offline() {
         assert_eq!(talk.say(&second, &answer(5, id)).last().unwrap(), &format!("PUBREL #{id}"));
     }
     assert_eq!(say(&mut talk, 5), (1, 3, 0));
-    // And its end gives all back.
+    // The end of the session frees all its space.
     talk.connect(&connect("second", CLEAN, 0));
     let (third, _) = talk.lasting("third");
     talk.say(&third, &subscribe(1, &[("a", 1)]));

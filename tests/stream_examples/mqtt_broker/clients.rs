@@ -1,4 +1,4 @@
-//! What clients get that are there, and what ends them.
+//! What connected clients receive, and what disconnects them.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ fn a_retained_message_reaches_later_subscribers_until_it_is_removed() {
     let hearer = talk.client("hearer");
     let expected = ["SUBACK #1 [1]", "a/1=new qos1 #1 retained", "a/2=two qos1 #2 retained"];
     assert_eq!(talk.say(&hearer, &subscribe(1, &[("a/+", 1)])), expected);
-    // To those who are there it is a message like others.
+    // Connected subscribers get it without the retain flag.
     talk.say(&speaker, &publish("a/2", "three", 1, 0));
     assert_eq!(hear(&hearer), ["a/2=three qos0"]);
     talk.say(&speaker, &publish("a/1", "", 1, 0));
@@ -116,7 +116,7 @@ fn a_will_is_published_at_every_end_except_a_disconnect() {
         let mut talk = Talk::new(Limits::default());
         let heir = talk.client("heir");
         talk.say(&heir, &subscribe(1, &[("wills/#", 2)]));
-        // Retained, at QoS 1, with a keep-alive of ten seconds.
+        // A will, retained, at QoS 1, with a keep-alive of ten seconds.
         let mut connect = connect_with("mortal", CLEAN | 0x28, ("wills/me", "gone"));
         connect[11] = 10;
         let (mortal, answer) = talk.connect(&connect);
@@ -145,7 +145,7 @@ fn a_client_may_be_silent_for_one_and_a_half_times_its_keep_alive() {
             talk.test.advance(Duration::from_millis(patience - 2));
             assert_eq!(talk.say(&peer, &PING), ["PINGRESP"]);
         }
-        // A part of a packet is none, and what it is told by others is nothing that it says.
+        // An incomplete packet does not count, and neither do messages sent to the client.
         talk.say(&peer, &[0x30]);
         talk.test.advance(Duration::from_millis(patience - 2));
         assert!(!peer.is_ended());

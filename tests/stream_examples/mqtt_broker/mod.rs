@@ -1,4 +1,4 @@
-//! The MQTT broker: its packets, its topics, and what its clients get.
+//! The MQTT broker: its packets, its topics, and what its clients receive.
 
 #[path = "../../../examples/mqtt_broker/answer.rs"]
 mod answer;

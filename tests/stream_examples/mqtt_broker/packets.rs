@@ -1,4 +1,4 @@
-//! What is read of packets, and what of those that are none.
+//! How packets are parsed, and what happens to invalid ones.
 
 use rotor::stream::FrameLength;
 
@@ -6,7 +6,7 @@ use super::answer::{Message, suback};
 use super::packet::{Connect, Packet, Publish, Qos, length};
 use super::reader::Malformed;
 
-/// A packet whose first byte and rest these are.
+/// A packet with this first byte and this content.
 fn packet(first: u8, rest: &[u8]) -> Vec<u8> {
     let mut packet = vec![first];
     let mut len = rest.len();
@@ -59,7 +59,7 @@ fn each_kind_of_client_packet_is_parsed() {
                 ..nobody.clone()
             }),
         ),
-        // Of other versions nothing more is read.
+        // For other protocol versions, parsing stops here.
         (
             0x10,
             b"\0\x04MQTT\x05\x02\0\0\0",
@@ -148,7 +148,8 @@ fn a_malformed_packet_is_refused_with_its_reason() {
     assert_eq!(Packet::read(b""), Err(Malformed("it is empty")));
 }
 
-/// Every way to cut a packet short, and each of its bytes changed: read, or refused.
+/// Truncates a packet at every length and changes each of its bytes. Each variant is either parsed
+/// or rejected.
 #[test]
 fn arbitrary_bytes_never_cause_a_panic() {
     let whole =

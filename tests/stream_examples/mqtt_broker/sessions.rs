@@ -1,4 +1,4 @@
-//! What a client has that comes back.
+//! What a client gets that reconnects to its session.
 
 use rotor::stream::testing::Peer;
 
@@ -10,7 +10,8 @@ fn leave(talk: &mut Talk, peer: &Peer) {
     talk.test.settle();
 }
 
-/// A client that has subscribed to all at QoS 2 and is away, and one that is there.
+/// Creates a client that has subscribed to everything at QoS 2 and is away. Returns a connected
+/// one.
 fn away(talk: &mut Talk) -> Peer {
     let (peer, answers) = talk.lasting("sub");
     assert_eq!(answers, ["CONNACK 0"]);
@@ -41,7 +42,8 @@ fn unacknowledged_messages_are_resent_in_order_from_their_last_step() {
         talk.say(&speaker, &publish("a", payload, flags, id));
     }
     assert_eq!(hear(&peer).len(), 4);
-    // Of two the message has come, of three it is unknown; one is answered.
+    // The client has acknowledged `one`, and confirmed the receipt of `two`. For `three` and `four`
+    // the broker knows nothing.
     assert_eq!(talk.say(&peer, &answer(5, 2)), ["PUBREL #2"]);
     talk.say(&peer, &answer(4, 1));
     leave(&mut talk, &peer);
@@ -71,7 +73,7 @@ fn acknowledgements_of_the_wrong_kind_or_id_are_ignored() {
     for (kind, id) in [(4, 2), (4, 9), (7, 1), (7, 2), (6, 2)] {
         talk.say(&peer, &answer(kind, id));
     }
-    // It waits for this, whether it is known here or not.
+    // The client waits for this answer, whether or not the broker knows the id.
     assert_eq!(talk.say(&peer, &answer(5, 9)), ["PUBREL #9"]);
     leave(&mut talk, &peer);
     let (_, answers) = talk.lasting("sub");
@@ -108,7 +110,7 @@ fn a_second_connection_of_a_client_takes_over_the_session_of_the_first() {
     assert_eq!(answers, ["CONNACK 0 known", "a=one qos1 #1 again"]);
     talk.say(&speaker, &publish("a", "two", 2, 1));
     assert_eq!((hear(&first).len(), hear(&second)), (0, vec!["a=two qos1 #2".to_owned()]));
-    // Its end is none of the session.
+    // The end of the old connection does not end the session.
     first.end();
     talk.test.settle();
     talk.say(&speaker, &publish("a", "three", 0, 0));
@@ -128,7 +130,7 @@ fn a_clean_session_discards_earlier_state_and_leaves_none() {
     leave(&mut talk, &peer);
     assert_eq!(talk.test.context().0.len(), (1, 0, 0));
     assert_eq!(talk.lasting("sub").1, ["CONNACK 0"]);
-    // Nor does a lasting one go on with what a clean one had.
+    // A lasting session does not inherit the state of a clean one either.
     let (peer, _) = talk.connect(&connect("other", CLEAN, 0));
     talk.say(&peer, &subscribe(1, &[("#", 2)]));
     assert_eq!(talk.lasting("other").1, ["CONNACK 0"]);

@@ -1,4 +1,4 @@
-//! A broker with clients, in memory: what they send as bytes, what they get as words.
+//! A broker with clients, in memory. Clients send bytes; what they receive is shown as words.
 
 use rotor::stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
 use rotor::stream::{FrameLength, Stream, WithOutbox};
@@ -27,14 +27,14 @@ impl Talk {
         Talk { test: TestLoop::new(Shared(Broker::new(limits))) }
     }
 
-    /// A connection of which nothing has come.
+    /// A connection that has sent nothing.
     pub(crate) fn stranger(&mut self) -> Peer {
         let (socket, peer) = pair(self.test.world());
         self.test.add(|scope| Stream::connected(socket, stream_config(), scope));
         peer
     }
 
-    /// A client that has connected, and what it was answered.
+    /// A connected client, and the answer to its CONNECT.
     pub(crate) fn connect(&mut self, connect: &[u8]) -> (Peer, Vec<String>) {
         let peer = self.stranger();
         let answer = self.say(&peer, connect);
@@ -48,12 +48,12 @@ impl Talk {
         peer
     }
 
-    /// A client that has a session, and may have had it.
+    /// A client with a session that may have existed before.
     pub(crate) fn lasting(&mut self, name: &str) -> (Peer, Vec<String>) {
         self.connect(&connect(name, 0, 0))
     }
 
-    /// Sends, and says what comes back.
+    /// Sends bytes, and returns the answers.
     pub(crate) fn say(&mut self, peer: &Peer, bytes: &[u8]) -> Vec<String> {
         peer.send(bytes);
         self.test.settle();
@@ -65,7 +65,7 @@ impl Talk {
     }
 }
 
-/// What somebody has got, in words.
+/// What a client has received, as words.
 pub(crate) fn hear(peer: &Peer) -> Vec<String> {
     words(&peer.take_received())
 }
@@ -113,7 +113,7 @@ fn word(packet: &[u8]) -> String {
     }
 }
 
-/// A session that ends with its connection.
+/// The flag for a session that ends with its connection.
 pub(crate) const CLEAN: u8 = 0x02;
 
 pub(crate) fn packet(first: u8, parts: &[&[u8]]) -> Vec<u8> {
@@ -138,13 +138,13 @@ pub(crate) fn connect(client: &str, flags: u8, keep_alive: u16) -> Vec<u8> {
     packet(0x10, &[&head, &string(client)])
 }
 
-/// With a will; the flags say more of it.
+/// CONNECT with a will. The flags have its QoS and retain flag.
 pub(crate) fn connect_with(client: &str, flags: u8, will: (&str, &str)) -> Vec<u8> {
     let head = [b"\0\x04MQTT\x04", &[flags | 0x04][..], &[0, 0]].concat();
     packet(0x10, &[&head, &string(client), &string(will.0), &string(will.1)])
 }
 
-/// The first four flags: QoS twice, 1 for what is retained, 8 for what is sent again.
+/// The flags: QoS in bits 1 and 2, 1 for retain, 8 for a duplicate.
 pub(crate) fn publish(topic: &str, payload: &str, flags: u8, id: u16) -> Vec<u8> {
     let id = if flags & 6 == 0 { Vec::new() } else { id.to_be_bytes().to_vec() };
     packet(0x30 | flags, &[&string(topic), &id, payload.as_bytes()])

@@ -1,4 +1,4 @@
-//! Which filter is for which name, told in two ways that have to agree.
+//! Which filter matches which topic name. Two implementations must agree.
 
 use super::packet::Qos;
 use super::reader::Malformed;
@@ -6,7 +6,7 @@ use super::session::SessionId;
 use super::topic::{check_filter, check_name, literal_prefix, matches};
 use super::tree::Tree;
 
-/// A filter, the names that it is for, and those that it is not for.
+/// A filter, names that it matches, and names that it does not match.
 const CASES: &[(&str, &[&str], &[&str])] = &[
     ("a", &["a"], &["b", "a/", "/a", "a/b", "A", "aa"]),
     ("a/b", &["a/b"], &["a", "a/b/", "a/b/c", "a/c"]),
@@ -63,12 +63,12 @@ fn overlapping_filters_of_a_client_count_once_at_the_highest_qos() {
     assert_eq!(find(&tree, "a/b"), [(1, 2), (2, 0)]);
     assert_eq!(find(&tree, "a"), [(1, 1), (2, 0)]);
     assert_eq!(find(&tree, "c"), [(1, 1), (2, 2)]);
-    // One that is not there, and one of another, change nothing.
+    // Removing an unknown filter, or one of another session, changes nothing.
     tree.remove("a/b/c", SessionId(1));
     tree.remove("a/b", SessionId(2));
     tree.remove("a/+", SessionId(1));
     assert_eq!(find(&tree, "a/b"), [(1, 1), (2, 0)]);
-    // The same filter again is the only one, at its new QoS.
+    // Subscribing again to the same filter replaces its QoS.
     tree.insert("a/#", SessionId(2), Qos::One);
     assert_eq!(find(&tree, "a/b"), [(1, 1), (2, 1)]);
     for (filter, session) in [("a/b", 1), ("#", 1), ("a/#", 2), ("c", 2)] {

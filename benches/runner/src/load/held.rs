@@ -221,7 +221,7 @@ mod tests {
         (b'a'..=b'z').cycle().take(16 * 1024).collect()
     }
 
-    /// Answers every request with a body, each connection in its own thread.
+    /// Responds to every request with a body. Each connection has its own thread.
     fn serve(body: Vec<u8>) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");

@@ -323,8 +323,8 @@ mod tests {
 
     const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nHello, World!";
 
-    /// Takes one connection, answers every four requests with `answer`, in pieces of so many bytes,
-    /// and closes when the peer does or after so many answers.
+    /// Accepts one connection and sends `answer` once per four requests, in pieces of `piece`
+    /// bytes. Closes after `times` answers, or when the peer closes.
     fn serve_fours(answer: String, piece: usize, times: usize) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
@@ -407,7 +407,7 @@ mod tests {
     #[test]
     fn a_closed_connection_is_detected() {
         match run(ANSWER.repeat(4), 1000, 2) {
-            // The kernel says the latter when our requests met the closed socket.
+            // The kernel reports an error if our requests reached the closed socket.
             Err(LoadError::Closed(4) | LoadError::Io(_)) => {}
             other => panic!("expected an end, got {other:?}"),
         }

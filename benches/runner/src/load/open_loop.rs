@@ -165,7 +165,7 @@ mod tests {
             let (mut socket, _) = listener.accept().expect("a connection");
             let mut input = [0; 1000];
             for request in 0.. {
-                // One request at a time: what is read is one request.
+                // Requests are not pipelined, so each read returns one request.
                 if socket.read(&mut input).unwrap_or(0) == 0 {
                     return;
                 }
@@ -178,8 +178,8 @@ mod tests {
         let mut generator = Generator::connect(address, 1, 1).expect("it listens");
         let run = generator.run_at_rate(1000.0, Duration::from_millis(200)).expect("right answers");
         assert_eq!(run.requests, 200);
-        // About a hundred of the two hundred were due in the pause; a closed loop would have seen
-        // one slow answer.
+        // About a hundred of the two hundred requests were due during the pause. A closed loop
+        // would have measured one slow response.
         assert!(run.latency.percentile(80.0) > PAUSE / 4, "{:?}", run.latency.percentile(80.0));
         assert!(run.latency.percentile(99.9) >= PAUSE, "{:?}", run.latency.percentile(99.9));
     }

@@ -1,4 +1,4 @@
-//! Our service answers rightly in each of its ways.
+//! Our service responds correctly with each of its implementations.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,7 +17,7 @@ impl Drop for Server {
     }
 }
 
-/// The service in some way, and where it listens.
+/// Starts the service with an implementation. Returns it and its address.
 fn start(way: &str, delay_ms: &str) -> Result<(Server, String), Box<dyn Error>> {
     let child = Command::new(env!("CARGO_BIN_EXE_json-rotor"))
         .arg("127.0.0.1:0")
@@ -31,7 +31,7 @@ fn start(way: &str, delay_ms: &str) -> Result<(Server, String), Box<dyn Error>> 
     Ok((server, address.trim_end_matches('/').to_owned()))
 }
 
-/// The status line and the body of the answer to a body.
+/// Sends a request body. Returns the status line and the body of the response.
 fn post(address: &str, body: &str) -> Result<(String, String), Box<dyn Error>> {
     let mut socket = TcpStream::connect(address)?;
     let length = body.len();

@@ -75,8 +75,8 @@ pub(crate) fn measure(bench: &mut Bench) {
 mod tests {
     use super::*;
 
-    /// Each hop is one byte or wake-up that one member passes to the next: after as many as there
-    /// are members, all have had it once.
+    /// A hop is one byte or wakeup that a member passes to the next. After one hop per member, each
+    /// has had it once.
     #[test]
     fn the_thing_goes_as_many_hops_as_it_is_told_and_can_go_on() {
         let mut brigades: Vec<Box<dyn Brigade>> = vec![
