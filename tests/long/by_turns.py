@@ -72,7 +72,7 @@ class Table:
             print(f"| {what} | " + " | ".join(cells) + " |")
             first = of.get(self.contenders[0])
             if first:
-                # One that failed in a round has fewer, and none can be told apart.
+                # A contender that failed in a round has fewer values, and it is unknown which round is missing.
                 whole = {one for one in of if len(of[one]) == len(first)}
                 ratios = [spread([a / b for a, b in zip(first, of[one])]) if one in whole else "–" for one in self.contenders[1:]]
                 print(f"| … × each, by rounds | | " + " | ".join(ratios) + " |")

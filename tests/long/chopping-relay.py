@@ -17,7 +17,7 @@ async def pump(reader, writer, chops):
             if chops:
                 for byte in data:
                     writer.write(bytes([byte]))
-                    # Lets the server read it before the next one.
+                    # Lets the server read this byte before the next one.
                     await writer.drain()
                     await asyncio.sleep(0)
             else:

@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_leftover_directory_is_not_reused() {
-        // Beyond those that this process makes by itself.
+        // Numbers that this process does not reach by counting.
         let left = Directory::first_free([u32::MAX - 1]);
         let other = Directory::first_free([u32::MAX - 1, u32::MAX]);
         assert_ne!(*left, *other);

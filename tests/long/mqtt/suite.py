@@ -11,6 +11,6 @@ suite.host, suite.port = "127.0.0.1", int(sys.argv[2])
 suite.topics = ("TopicA", "TopicA/B", "Topic/C", "TopicA/C", "/TopicA")
 suite.wildtopics = ("TopicA/+", "+/C", "#", "/#", "/+", "+/+", "TopicA/#")
 suite.nosubscribe_topics = ("test/nosubscribe",)
-# It is there, and has a name that unittest does not look for.
+# This test exists, but with a name that unittest does not recognize.
 suite.Test.test_will_message = suite.Test.will_message_test
 unittest.main(module=suite, argv=["client_test"])

@@ -65,7 +65,7 @@ class Exchange:
                 if self.random.random() < 0.3:
                     await self.flush(writer, pending)
             await self.flush(writer, pending)
-            # The end of what is asked, so that the last answer is followed by an end.
+            # EOF after the requests, so that the connection ends after the last response.
             if writer.can_write_eof():
                 writer.write_eof()
         except (OSError, RuntimeError):

@@ -7,16 +7,17 @@ requests: no server behind the proxy may ever see those.
 import hashlib
 import random
 
-# What a request may come to.
+# The possible results of a request.
 ANSWERED = "answered"  # By the server behind the proxy, and the connection goes on.
 EITHER = "either"      # Answered, or refused by the proxy, which then closes; RFC 9112 allows both.
 REFUSED = "refused"    # By the proxy, which then closes. The server behind has not seen it.
 BROKEN = "broken"      # The same, but its head was good, and the server behind may have seen that.
 LOCAL = "local"        # Answered or refused by the proxy itself; it may close.
 
-# What may be on its way when a connection is closed, so that no reset overtakes the last answer: less than linger_bytes_max.
+# The maximum in flight when a connection is closed, so that no reset destroys the last response: less than
+# linger_bytes_max.
 AFTER_REFUSAL_MAX = 24 << 10
-# The most of a body that is answered before it is read.
+# The maximum length of a body that is answered before it is read.
 EARLY_MAX = 16 << 10
 BODY_MAX = 200_000
 
@@ -75,7 +76,7 @@ class Generator:
             return self.local()
         return self.broken() if chance < 0.90 else self.refused()
 
-    # Pieces.
+    # Parts of requests.
 
     def canary(self):
         self.count += 1
@@ -191,7 +192,7 @@ class Generator:
         request.kind, request.target, request.odd = kind, target, odd
         request.shape = f"{kind}, {'a body' if has_body else 'no body'}{', waits' if waits else ''}"
         request.is_last = closes
-        # An early answer may come before the body was read, and then ends the connection.
+        # An early response may precede the reading of the body. Then it ends the connection.
         request.may_close = closes or kind == "early"
         return request
 
@@ -223,7 +224,7 @@ class Generator:
         request.shape = f"local {method}"
         return request
 
-    # Requests that a proxy may take or refuse, but not misread.
+    # Requests that a proxy may accept or reject, but must not misinterpret.
 
     def either(self):
         canary, body = self.canary(), self.smuggled()
@@ -258,7 +259,7 @@ class Generator:
         request.may_be_seen = shape == "blank before a chunk's end"
         return request
 
-    # Requests that have to be refused.
+    # Requests that must be rejected.
 
     def refused(self):
         random, canary = self.random, self.canary()

@@ -78,7 +78,7 @@ adopt! {
     rotor_core::net::UnixDatagram: unix::UnixDatagram,
 }
 
-/// The loop of `Loop::new`.
+/// mio, the default loop: the one of `Loop::new`.
 pub(crate) struct Mio;
 
 impl OnKernel for Mio {
