@@ -43,17 +43,21 @@ impl Shared {
 
     /// Moves all messages into the output, after the last call of the protocol. Further messages
     /// are refused: the protocol and its outbox may exist for a moment longer, but the queue is not
-    /// looked at again.
-    pub(super) fn move_all_and_close(&self, output: &mut Output) {
+    /// looked at again. Moves none if a message was lost because the peer is too slow.
+    pub(super) fn move_all_and_close(&self, output: &mut Output) -> FillResult {
         self.with(|queue, _| {
             queue.is_closed = true;
+            if queue.is_peer_too_slow {
+                return FillResult::PeerTooSlow;
+            }
             while let Some(message) = queue.pop() {
                 // This fails if our side was ended: then the peer must not get anything more.
                 if output.push_block(message).is_err() {
-                    return queue.clear();
+                    queue.clear();
                 }
             }
-        });
+            FillResult::Emptied
+        })
     }
 
     pub(super) fn notify_room_waiters(&self) {

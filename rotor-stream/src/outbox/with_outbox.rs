@@ -124,12 +124,10 @@ impl<P: HasOutbox> WithOutbox<P> {
                 let next = Next::Wait(inner, wait, deadline);
                 delivery.wrap_intent(Intent { next }, transport)
             }
-            Next::Done => {
-                if let Some(shared) = made {
-                    shared.move_all_and_close(transport.output);
-                }
-                Intent::done()
-            }
+            Next::Done => match made {
+                Some(shared) => finish(&shared, type_name::<P>(), transport),
+                None => Intent::done(),
+            },
             Next::Reset => Intent::reset(),
             Next::Fail(error) => Intent { next: Next::Fail(error) },
         }
@@ -168,10 +166,7 @@ impl Delivery {
     ) -> Intent<T> {
         let (inner, wait, deadline) = match intent.next {
             Next::Wait(inner, wait, deadline) => (inner, wait.unwrap_or(self.wait), deadline),
-            Next::Done => {
-                self.shared.move_all_and_close(transport.output);
-                return Intent::done();
-            }
+            Next::Done => return finish(&self.shared, name, transport),
             Next::Reset => return Intent::reset(),
             Next::Fail(error) => return Intent { next: Next::Fail(error) },
         };
@@ -190,6 +185,15 @@ impl Delivery {
             Err(error) => return Intent::error(error),
         }
         Intent { next: Next::Wait(inner, Some(combined), deadline) }
+    }
+}
+
+/// Ends the connection of a protocol that is done, after the waiting messages; or with an error if
+/// a message was lost because the peer is too slow, although the machine was not told of it yet.
+fn finish<T>(shared: &Shared, name: &'static str, transport: &mut Transport<'_>) -> Intent<T> {
+    match shared.move_all_and_close(transport.output) {
+        FillResult::PeerTooSlow => Intent::error(StreamError::Behind(name)),
+        FillResult::Emptied | FillResult::Remaining => Intent::done(),
     }
 }
 

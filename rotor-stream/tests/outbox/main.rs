@@ -308,6 +308,24 @@ fn a_lagging_peer_ends_its_connection_if_configured() {
 }
 
 #[test]
+fn a_lagging_peer_sees_no_orderly_end_of_a_protocol_that_is_done() {
+    for in_place in [false, true] {
+        let config = small().when_full(OutboxFull::End);
+        let (mut driver, sender) = driver_with_calls(&config, in_place);
+        driver.limit_room(0);
+        // The protocol is called for its input before it is woken.
+        driver.peer().send(b"quit\n");
+        for number in 0..5 {
+            assert_eq!(sender.send(message(number)).is_ok(), number < 4);
+        }
+        driver.settle();
+        assert!(driver.is_dropped());
+        assert_eq!((driver.operations().shutdowns, driver.operations().resets), (0, 1));
+        assert!(driver.failures()[0].contains("its peer does not read"), "{:?}", driver.failures());
+    }
+}
+
+#[test]
 fn messages_queued_when_the_protocol_is_done_are_still_sent() {
     for in_place in [false, true] {
         let (mut driver, sender) = driver_with_calls(&small(), in_place);
