@@ -124,7 +124,8 @@ pub(crate) enum ReadSide {
     HangUpSeen,
     /// The end was read; nothing more will be read.
     Ended,
-    /// The end was read, and a wrapping socket reports that something before it is missing.
+    /// The end was read, and a wrapping socket reports that something before it is missing; or
+    /// reading has failed.
     Truncated,
 }
 

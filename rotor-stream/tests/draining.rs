@@ -2,7 +2,7 @@
 
 mod probe;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::time::Duration;
 
 use probe::{Event, Log, Probe, Seed, echo_lines, probe_with, seed};
@@ -177,4 +177,21 @@ fn the_last_input_of_a_reset_peer_is_served_in_a_drain() {
     let calls = driver.context();
     assert_eq!(calls[1], "read \"a line\"");
     assert!(calls.last().is_some_and(|call| call.starts_with("fatal: ")), "{calls:?}");
+}
+
+#[test]
+fn a_failed_read_is_no_orderly_end_in_a_drain() {
+    for lines in ["a line\n", "a line\nanother\n", "a line\nthe next"] {
+        let mut driver = probe_with::<false>(StreamConfig::new(), |_| {}, echo_lines);
+        driver.peer().send(lines.as_bytes());
+        driver.peer().fail_read(ErrorKind::InvalidData);
+        driver.drain(MINUTE);
+        let exceptions: Vec<_> =
+            driver.context().iter().filter(|call| call.starts_with("exception")).collect();
+        assert_eq!(
+            exceptions,
+            ["exception: the connection was aborted before the peer ended the stream"],
+            "after {lines:?}"
+        );
+    }
 }

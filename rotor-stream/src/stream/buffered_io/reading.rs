@@ -109,7 +109,8 @@ impl<S: StreamSocket> BufferedIo<S> {
                     return ReadResult::Ended;
                 }
                 Err(error) => {
-                    self.end_reading(ReadSide::Ended);
+                    // A caller that does not report the error must not find an orderly end later.
+                    self.end_reading(ReadSide::Truncated);
                     return if is_connection_lost(&error) {
                         ReadResult::Lost(error)
                     } else {
