@@ -71,26 +71,34 @@ fn flush<P: Protocol, S: StreamSocket>(
     pass: &mut Pass,
     scope: &Scope<'_, P::Context>,
 ) -> Flow<Phase<P>> {
-    if let Err(error) = write_out(io, pass, scope) {
-        log::debug!("machine {} could not write its last bytes: {error}", scope.token());
-        return Flow::Fail(None);
-    }
-    // Closing a socket with unread input resets the connection, and a reset may overtake our last
-    // bytes. So the stream reads on until the peer has ended, too (RFC 9112 §9.6 describes it for
-    // HTTP).
-    if io.output.end_state() == EndState::ShutDown {
-        io.write_rate = RateWatch::NONE;
-        return linger(
-            io,
-            scope.now() + io.status.config.linger_timeout,
-            io.status.config.linger_bytes,
-        );
-    }
-    // Some peers read only after everything that they send has been taken, so it is read meanwhile.
-    // This is limited by the time for flushing, not by a number of bytes.
-    if let Err(error) = io.discard(pass, &mut { u64::MAX }) {
-        log::debug!("machine {} lost its last bytes: {error}", scope.token());
-        return Flow::Fail(None);
+    loop {
+        if let Err(error) = write_out(io, pass, scope) {
+            log::debug!("machine {} could not write its last bytes: {error}", scope.token());
+            return Flow::Fail(None);
+        }
+        // Closing a socket with unread input resets the connection, and a reset may overtake our
+        // last bytes. So the stream reads on until the peer has ended, too (RFC 9112 §9.6 describes
+        // it for HTTP).
+        if io.output.end_state() == EndState::ShutDown {
+            io.write_rate = RateWatch::NONE;
+            return linger(
+                io,
+                scope.now() + io.status.config.linger_timeout,
+                io.status.config.linger_bytes,
+            );
+        }
+        // Some peers read only after everything that they send has been taken, so it is read
+        // meanwhile. This is limited by the time for flushing, not by a number of bytes.
+        let was_writable = io.status.writable;
+        if let Err(error) = io.discard(pass, &mut { u64::MAX }) {
+            log::debug!("machine {} lost its last bytes: {error}", scope.token());
+            return Flow::Fail(None);
+        }
+        // A wrapping socket may have had to read before it could write; no edge reports that it can
+        // write now.
+        if was_writable || !io.status.writable {
+            break;
+        }
     }
     match pass.is_spent(&io.status) {
         true => Flow::Again(Phase::Flushing),

@@ -161,6 +161,24 @@ fn a_write_that_waits_for_input_resumes_when_another_read_got_it() {
 }
 
 #[test]
+fn the_last_output_goes_on_when_discarding_input_finds_what_it_waits_for() {
+    let mut test = Test::new(Log::new());
+    let peer = key_changer(&mut test);
+    peer.send(&encode(Kind::Hello, b"reads", 0x55));
+    peer.send(&encode(Kind::Data, b"x", 0x55));
+    test.settle();
+    assert_eq!(peer.take_received().len(), 2 + 12 + 3, "the welcome, a record, the new key");
+    // The protocol is done, and its second record waits for the answer. The input before that is
+    // not for the write, so the read that discards it finds the answer.
+    peer.send(&[encode(Kind::Data, b"y", 0x55), encode(Kind::KeyTaken, b"", 0x55)].concat());
+    test.settle();
+    let key = 0x55_u8.wrapping_mul(31).wrapping_add(7);
+    let expected = [encode(Kind::Data, b"records, \n", key), encode(Kind::Close, b"", key)];
+    assert_eq!(peer.take_received(), expected.concat());
+    assert!(peer.is_ended());
+}
+
+#[test]
 fn input_read_by_a_wrapper_during_a_write_is_found() {
     // After the answer that the write waits for, and without an answer.
     for has_answer in [true, false] {
