@@ -319,6 +319,7 @@ impl<P: Protocol> OpenProtocol<P> {
                 // Less output may have allowed input again, or completed a flush.
                 WriteResult::Emptied | WriteResult::Progress => {}
                 WriteResult::Nothing if pass.is_spent(&io.status) => return Action::Again,
+                WriteResult::Nothing if io.read_to_write(pass) => {}
                 WriteResult::Nothing => return self.wait_or_fail(io),
                 // A reset first appears as an error of writing: input from before it is not lost.
                 WriteResult::Failed(error) => io.record_write_error(error),

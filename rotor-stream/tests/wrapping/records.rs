@@ -161,6 +161,19 @@ fn a_write_that_waits_for_input_resumes_when_another_read_got_it() {
 }
 
 #[test]
+fn a_write_that_waits_for_input_resumes_behind_input_that_is_not_wanted_yet() {
+    let mut test = Test::new(Log::new());
+    let peer = key_changer(&mut test);
+    peer.send(&encode(Kind::Hello, b"flush", 0x55));
+    test.settle();
+    // The protocol waits for the flush alone, so nothing but the write reads what comes before the
+    // answer.
+    peer.send(&[encode(Kind::Data, b"y", 0x55), encode(Kind::KeyTaken, b"", 0x55)].concat());
+    test.settle();
+    assert_eq!(*test.context(), ["flushed"]);
+}
+
+#[test]
 fn the_last_output_goes_on_when_discarding_input_finds_what_it_waits_for() {
     let mut test = Test::new(Log::new());
     let peer = key_changer(&mut test);

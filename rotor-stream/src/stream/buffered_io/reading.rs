@@ -151,7 +151,19 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// The same, without an event.
+    /// Does the same if a wrapping socket must read before it can write the rest of the output: what
+    /// it waits for may come behind input that the protocol does not want yet. Returns whether
+    /// writing can go on.
+    #[inline]
+    pub(in crate::stream) fn read_to_write(&mut self, pass: &mut Pass) -> bool {
+        if !self.socket.wants_read() || self.status.writable || !self.has_output() {
+            return false;
+        }
+        self.read_ahead(pass);
+        self.status.writable || self.write_error.is_some()
+    }
+
+    /// Reads ahead without an event.
     #[cold]
     pub(in crate::stream) fn read_ahead_now(&mut self) {
         let mut pass = Pass::new(&self.status.config);
