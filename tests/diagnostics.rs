@@ -223,7 +223,7 @@ fn a_wrong_program_gets_an_error_with_the_missing_part_and_the_fix() {
         (
             "feed::<Foo>();",
             "`Foo` gives a connection no requests of `Fetch<()>`",
-            "a `Pool` has a feed of its own",
+            "a `Pool` has a source of its own",
         ),
         (
             "run::<HttpAccept<Routed<Foo>, TcpListener>>();",
