@@ -39,6 +39,7 @@ pub(super) struct Exchange<S: Server> {
     /// Absent while the handler is being called, before its first `Next`, and after its last.
     handler: Option<Handler<S>>,
     pub(super) outgoing: Outgoing,
+    /// Whether the peer still waits for `100 Continue` before it sends the body.
     expects_continue: bool,
     pub(super) body: BodyReceiver,
     /// Whether nothing was read, because the output had been above its mark, when the deadline of
@@ -150,7 +151,8 @@ impl<S: Server> Exchange<S> {
         self.counters = Some(config.counters());
     }
 
-    /// Returns what the head has announced about the body.
+    /// Returns what the head has announced about the body, and whether the peer still waits to send
+    /// it.
     pub(super) fn announced(&self) -> AnnouncedBody {
         AnnouncedBody { body: self.body.body(), expects_continue: self.expects_continue }
     }
@@ -224,8 +226,9 @@ impl<S: Server> Exchange<S> {
         let Transport { input, output, .. } = &mut **transport;
         let bytes = self.body.part_bytes(&part, input);
         // Once the handler has asked for the body, it is read to its end, so another request can
-        // follow.
-        let closes = self.body.is_unrequested() && self.announced().must_close(config.limits_ref());
+        // follow; but not if the peer was not told yet to send it.
+        let closes = self.expects_continue
+            || (self.body.is_unrequested() && self.announced().is_too_long(config.limits_ref()));
         let next = self.outgoing.with_response(output, config, closes, |response| {
             scope.guard(|scope| call(bytes, response, scope))
         });
@@ -298,15 +301,23 @@ impl<S: Server> Exchange<S> {
                         let Some(sends_continue) = self.request_storing(sends_continue) else {
                             return Flow::Again;
                         };
-                        // A peer that is sending already does not wait (RFC 9110 §10.1.1).
-                        if sends_continue && io.transport.input.is_empty() {
-                            self.outgoing.send_continue(io.transport.output);
+                        if sends_continue {
+                            self.send_continue(io);
                         }
                         Flow::Again
                     }
                     Err(error) => self.fail(error, io),
                 }
             }
+        }
+    }
+
+    /// Tells the peer to send the body.
+    fn send_continue(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
+        self.expects_continue = false;
+        // A peer that is sending already does not wait (RFC 9110 §10.1.1).
+        if io.transport.input.is_empty() {
+            self.outgoing.send_continue(io.transport.output);
         }
     }
 

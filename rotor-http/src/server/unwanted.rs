@@ -14,6 +14,7 @@ use crate::limits::Limits;
 #[derive(Clone, Copy)]
 pub(super) struct AnnouncedBody {
     pub(super) body: Body,
+    /// Whether the peer waits for `100 Continue`, which it has not been sent.
     pub(super) expects_continue: bool,
 }
 
@@ -63,7 +64,7 @@ impl AnnouncedBody {
         config: &ServerConfig,
     ) -> BodyRest {
         let limits = config.limits_ref();
-        if body.is_unrequested() && self.expects_continue {
+        if self.expects_continue {
             // The peer waits for `100 Continue`, and may as well send its next request: the next
             // bytes could be either (RFC 9110 §10.1.1).
             return BodyRest::TooMuch;

@@ -40,6 +40,8 @@ enum OnWakeup {
     Nothing,
     /// Waits for a second in its place, once.
     Wait,
+    /// Responds without the body.
+    Respond,
 }
 
 /// Answers with the body of the request.
@@ -83,7 +85,7 @@ impl Server for Mirror {
         Next::finished()
     }
 
-    fn wakeup(self, _: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+    fn wakeup(self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         scope.wakeups += 1;
         let mode = RecvMode::Stored { ram_max: 5_000, max: 200_000 };
         match scope.on_wakeup {
@@ -98,6 +100,9 @@ impl Server for Mirror {
                 return Next::after(scope.now() + SECOND, move |_, _| {
                     Next::recv(self, mode).no_deadline()
                 });
+            }
+            OnWakeup::Respond => {
+                return response.reply(Status::CONFLICT, "text/plain", b"no").into();
             }
         }
         .keep_deadline()

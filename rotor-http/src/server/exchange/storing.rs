@@ -122,9 +122,8 @@ impl<S: Server> Exchange<S> {
             self.renew_deadline(io);
             self.body.release();
         }
-        // A peer that is sending already does not wait (RFC 9110 §10.1.1).
-        if is_continue_pending && io.transport.input.is_empty() {
-            self.outgoing.send_continue(io.transport.output);
+        if is_continue_pending {
+            self.send_continue(io);
         }
     }
 }

@@ -157,6 +157,26 @@ fn continue_is_sent_when_a_holding_handler_resumes() {
 }
 
 #[test]
+fn a_response_before_the_deferred_continue_closes_the_connection() {
+    let place = SpoolDirectory::new();
+    let mut disk = SlowDisk::new();
+    let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
+    let mut driver = driver(&spool);
+    driver.send(&head("Content-Length: 10000\r\nExpect: 100-continue"));
+    let notifier = driver.context().notifier.clone().expect("the handler is there");
+    driver.context_mut().on_wakeup = OnWakeup::Respond;
+    notifier.wakeup();
+    driver.settle();
+    let received = String::from_utf8(driver.take_received()).expect("it is text");
+    assert!(received.starts_with("HTTP/1.1 409 "), "{received}");
+    // The peer may leave the body out, so what it sends next could be either.
+    assert!(received.contains("\r\nConnection: close\r\n"), "{received}");
+    assert!(driver.is_ended());
+    disk.release();
+    wait_until_empty(&spool);
+}
+
+#[test]
 fn a_body_stored_during_a_wait_is_delivered_to_the_next_handler() {
     let place = SpoolDirectory::new();
     let mut disk = SlowDisk::new();
