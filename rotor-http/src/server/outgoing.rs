@@ -175,10 +175,12 @@ impl Outgoing {
     /// Sends `100 Continue` to a peer that waits for it, unless the response has begun.
     #[cold]
     pub(super) fn send_continue(&mut self, output: &mut Output) {
-        // This fails if the status was written; then the peer no longer waits.
-        let _too_late = self.state.interim(&mut Writer(output), Status::CONTINUE, &[]);
-        self.unsent = output.len();
-        self.record_interim();
+        // This fails if the status was written; then the peer no longer waits. What was sent of the
+        // response since the last look is still to be recorded, so `unsent` stays.
+        if self.state.interim(&mut Writer(output), Status::CONTINUE, &[]).is_ok() {
+            self.unsent = output.len();
+            self.record_interim();
+        }
     }
 
     /// Called when the whole request has arrived. Allows a switch of protocols, if the request

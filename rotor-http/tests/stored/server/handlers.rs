@@ -11,7 +11,8 @@ use rotor_http::server::{
 use rotor_http::{MessageError, Status};
 use rotor_stream::testing::Driver;
 
-use super::{Mirror, Sc, TestContext, with_length};
+use super::{Mirror, Sc, TestContext, head, with_length};
+use crate::place::{SlowDisk, SpoolDirectory, pattern_bytes};
 
 /// Requests a stored body and has no method that receives it.
 struct IgnoresStoredBody;
@@ -118,4 +119,56 @@ fn a_routed_handler_gets_its_stored_body() {
     let mut driver = Driver::<Connection<Routed<ToSecond>>>::new(seed, TestContext::default());
     driver.send(&with_length(b"hello"));
     assert!(driver.take_received().ends_with(b"\r\n\r\nhello"));
+}
+
+/// Begins its response before it has the body, and fails when it has it.
+struct FailsAfterBody;
+
+impl Server for FailsAfterBody {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        (): (),
+        _: &Head<'_>,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        response.status(Status::OK).and_then(|()| response.add_chunked()).expect("fields");
+        response.done_headers().and_then(|()| response.write_body("begun")).expect("a piece");
+        let mode = RecvMode::Stored { ram_max: 5_000, max: 200_000 };
+        Next::recv(FailsAfterBody, mode).keep_deadline()
+    }
+
+    fn request_stored(self, _: Body, _: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+        Next::fail(Status::BAD_GATEWAY)
+    }
+}
+
+#[test]
+fn an_error_page_never_follows_the_sent_part_of_a_response() {
+    let place = SpoolDirectory::new();
+    let mut disk = SlowDisk::new();
+    let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
+    let seed = HttpSeed::new((), ServerConfig::new().spool(spool));
+    let mut driver = Driver::<Connection<FailsAfterBody>>::new(seed, ());
+    driver.limit_room(20);
+    // The file is open when a part of the response has been sent. It is too late for a 100.
+    driver.send(&head("Content-Length: 10000\r\nExpect: 100-continue"));
+    let mut work = |driver: &mut Driver<Connection<FailsAfterBody>>| {
+        for _ in 0..10 {
+            disk.release();
+            disk.hold();
+            driver.settle();
+        }
+    };
+    work(&mut driver);
+    assert_eq!(driver.received_len(), 20);
+    driver.send(&pattern_bytes(10_000));
+    work(&mut driver);
+    driver.make_room(usize::MAX / 2);
+    let received = driver.take_received();
+    assert!(received.ends_with(b"begun\r\n"), "{}", String::from_utf8_lossy(&received));
+    assert!(driver.is_ended());
 }
