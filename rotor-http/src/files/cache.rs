@@ -65,7 +65,8 @@ impl<V: Clone> Cache<V> {
     /// otherwise the one that was not used for longest.
     pub(super) fn insert(&mut self, name: &[u8], value: V, requested_at: Time) {
         let fresh_until = requested_at + self.renew_after;
-        let is_late = |entry: &Entry<V>| !entry.is_being_renewed && entry.fresh_until > fresh_until;
+        // Also while it is being renewed: the caller that renews it asked when `get` extended it.
+        let is_late = |entry: &Entry<V>| entry.fresh_until > fresh_until;
         // The result of a slow opening that began earlier would bring back an older file.
         if self.entries_max == 0 || self.entries.get(name).is_some_and(is_late) {
             return;
@@ -185,6 +186,17 @@ mod tests {
         assert_eq!(cache.get(b"a", at(249)), Some(3));
         cache.insert(b"b", 1, at(0));
         assert_eq!(cache.get(b"b", at(100)), None, "it counts from the question");
+    }
+
+    #[test]
+    fn a_late_result_does_not_replace_a_value_that_is_being_renewed() {
+        let mut cache = cache(2);
+        cache.insert(b"a", 2, at(50));
+        assert_eq!(cache.get(b"a", at(150)), None, "this one looks again");
+        cache.insert(b"a", 1, at(49));
+        assert_eq!(cache.get(b"a", at(151)), Some(2), "the others get the newer one");
+        cache.insert(b"a", 3, at(150));
+        assert_eq!(cache.get(b"a", at(249)), Some(3));
     }
 
     #[test]
