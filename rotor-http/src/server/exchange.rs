@@ -97,8 +97,8 @@ enum DrainNotice {
 #[derive(Clone, Copy)]
 enum HandlerDeadline {
     /// The connection's deadline. It is set by the head, and again whenever the handler gets a part
-    /// of the body or the result of a wait. It does not run while the body is being received, which
-    /// has a deadline of its own.
+    /// of the body or the result of a wait, or begins to hold the body. It does not run while the
+    /// body is being received, which has a deadline of its own.
     FromLimits(Time),
     /// The handler's own deadline; `Time::NEVER` for none.
     Own(Time),
@@ -281,6 +281,11 @@ impl<S: Server> Exchange<S> {
             }
             Step::Hold(handler) => {
                 self.handler = Some(Handler::Own(handler));
+                // The handler's time runs from now on. It may be used up by now, because it did not
+                // run while the body was being received.
+                if self.body.is_receiving() {
+                    self.renew_deadline(io);
+                }
                 #[cfg(feature = "body")]
                 self.hold_storing();
                 self.body.hold();

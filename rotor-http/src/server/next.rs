@@ -233,8 +233,9 @@ impl<S: Server> NextBuilder<S> {
 
     /// Keeps the handler's deadline. If the handler has never set one, its deadline is
     /// [`Limits::handler_timeout`](crate::Limits::handler_timeout) after the request's head, or
-    /// after it last received a part of the body or what it [waited](Next::wait) for. While the
-    /// body is being received, only the peer's time limits count.
+    /// after it last received a part of the body or what it [waited](Next::wait) for, or began to
+    /// [hold](Next::hold) the body. While the body is being received, only the peer's time limits
+    /// count.
     pub fn keep_deadline(self) -> Next<S> {
         self.with(Deadline::Keep)
     }

@@ -135,6 +135,15 @@ fn the_handler_timeout_begins_after_the_body() {
 }
 
 #[test]
+fn the_handler_timeout_begins_when_the_handler_holds_the_body() {
+    let (mut driver, config) = driver_with_limits(Limits::new().body_rate_min(0));
+    driver.send(&request("POST /pause", "Content-Length: 9\r\n", ""));
+    driver.advance(seconds(100));
+    driver.wakeup();
+    assert_ends_after(&mut driver, seconds(60), "503 close", "handler_timeouts", &config);
+}
+
+#[test]
 fn a_body_does_not_time_out_while_reading_is_paused() {
     // The handler answers each piece with more than the peer reads.
     let (mut driver, config) = driver_with_limits(Limits::new().response_rate_min(1));

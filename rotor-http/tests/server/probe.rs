@@ -29,6 +29,7 @@ pub(crate) struct TestContext {
 /// | `/progressive` | takes the body in pieces of at least 4 bytes |
 /// | `/blocks` | takes the body in blocks, each after it was woken |
 /// | `/hold` | takes the body in pieces of at least 4 bytes, each after it was woken |
+/// | `/pause` | takes the body in pieces of at least 4 bytes, and holds it when it is woken |
 /// | `/wait`, `/wait-for-ever` | answers when it is woken |
 /// | `/big` | a megabyte in one call, `/stream` the same at the peer's pace, of unknown length |
 /// | `/panic`, `/panic-late`, `/panic-in-body` | panics before its answer, after it, or when it gets the body |
@@ -278,7 +279,7 @@ impl Server for Probe {
                 response.done_headers().expect("the end of the fields");
                 RecvMode::Progressive(1)
             }
-            ("/progressive" | "/hold" | "/stop", _) => RecvMode::Progressive(4),
+            ("/progressive" | "/hold" | "/pause" | "/stop", _) => RecvMode::Progressive(4),
             ("/blocks", _) => RecvMode::Blocks,
             (path, _) if path.starts_with("/status/") => {
                 let code = path[8..].parse().expect("a number");
@@ -370,6 +371,9 @@ impl Server for Probe {
     fn wakeup(self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         if matches!(self.path.as_str(), "/hold" | "/blocks") {
             return Next::recv(self, RecvMode::Progressive(4)).keep_deadline();
+        }
+        if self.path == "/pause" {
+            return Next::hold(self).keep_deadline();
         }
         if !self.path.contains("wait") || scope.words.is_empty() {
             return Next::go_on(self).keep_deadline();
