@@ -55,6 +55,7 @@ pub(crate) enum Event {
 
 impl<P: Protocol> Tunnel<P> {
     /// Starts the protocol with the input so far. Called in the scope of the stream's part.
+    /// `is_draining` is set if only the connection is to end, which the loop does not know.
     ///
     /// # Errors
     ///
@@ -64,13 +65,15 @@ impl<P: Protocol> Tunnel<P> {
         input: Buf,
         is_secure: bool,
         within: &Arc<StreamConfig>,
+        is_draining: bool,
         scope: &mut Scope<'_, P::Context>,
     ) -> Result<Box<Tunnel<P>>, ErrorCode> {
         let started = scope.guard(|scope| Layered::begin(seed, input, is_secure, within, scope));
         let (layered, ran) = started.map_err(|panicked| log_panic::<P>(&panicked))?;
         let mut tunnel = Box::new(Tunnel { layered, progress: Progress::Waiting });
         tunnel.record_progress(ran, scope)?;
-        if let Some(until) = scope.draining_until() {
+        let now = is_draining.then(|| scope.now());
+        if let Some(until) = scope.draining_until().or(now) {
             // The tunnel did not exist yet when the others were told.
             tunnel.notify(Event::Draining(until), scope)?;
         }

@@ -103,11 +103,11 @@ impl<K: Client, F: RequestSource<K>> Connection<K, F> {
             }
             Flow::Done(None) => Intent::done(),
             Flow::Done(Some(seed)) => {
-                let config = self.config;
+                let (config, is_draining) = (self.config, requests.is_draining());
                 // For a protocol that sets no high-water mark of its own, because HTTP has none
                 // here.
                 transport.set_config(config.upgraded_stream_config());
-                upgraded::begin(seed, transport, scope)
+                upgraded::begin(seed, is_draining, transport, scope)
                     .map(|upgraded| Connection { config, state: State::Upgraded(upgraded) })
             }
             Flow::Fail(never) => match never {},

@@ -44,6 +44,11 @@ impl<K: Client, F: RequestSource<K>> Requests<K, F> {
         Requests { source, served: 0, is_draining: false, state: State::IDLE }
     }
 
+    /// Returns whether the connection ends after the request that is under way.
+    pub(super) fn is_draining(&self) -> bool {
+        self.is_draining
+    }
+
     /// Reports whether a request is under way.
     pub(super) fn describe(&self, to: &mut Description) {
         to.add_messages(self.served);

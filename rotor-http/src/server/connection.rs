@@ -120,7 +120,11 @@ impl<S: Server> Connection<S> {
             },
             Flow::Done(None) => Intent::done(),
             Flow::Done(Some(seed)) => {
-                let intent = upgraded::begin(seed, transport, scope);
+                let is_draining = match &self.state {
+                    State::Http(requests) => requests.is_draining(),
+                    _ => false,
+                };
+                let intent = upgraded::begin(seed, is_draining, transport, scope);
                 intent.map(|upgraded| self.state = State::Upgraded(upgraded))
             }
             Flow::Fail(TruncatedResponse) => Intent::reset(),

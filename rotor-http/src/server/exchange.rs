@@ -385,14 +385,15 @@ impl<S: Server> Exchange<S> {
         self.notify(RequestEvent::Draining(until), io)
     }
 
-    /// Called after the handler has seen the head. If a drain began before, the handler is told
-    /// now.
+    /// Called after the handler has seen the head. If a drain began before, of the loop or only of
+    /// this connection (`is_draining`), the handler is told now.
     #[inline]
     pub(super) fn notify_earlier_drain(
         &mut self,
+        is_draining: bool,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> ExchangeFlow<S> {
-        if io.scope.draining_until().is_none() {
+        if !is_draining && io.scope.draining_until().is_none() {
             return Flow::Again;
         }
         self.drain = DrainNotice::Pending;

@@ -192,3 +192,22 @@ fn a_handler_after_a_wait_is_notified_if_only_its_connection_drains() {
     let text = String::from_utf8_lossy(&driver.take_received()).into_owned();
     assert_eq!((text.matches("goodbye").count(), *driver.context()), (1, 1), "{text:?}");
 }
+
+#[test]
+fn a_handler_created_while_only_its_connection_drains_is_notified() {
+    // A part of the head has arrived when the drain begins; on HTTP/2 the request is on its way.
+    let (head, rest) = (b"GET / HTTP/1.1\r\n".to_vec(), b"Host: a\r\n\r\n".to_vec());
+    let request = headers(1, "GET", "/", &[], true);
+    for (config, before, after) in
+        [(ServerConfig::new(), head, rest), (config(), preface_and_settings(&[]), request)]
+    {
+        let mut driver =
+            Driver::<Connection<RepliesWhileDraining>>::new(HttpSeed::new((), config), 0);
+        driver.send(&before);
+        let _ = driver.test().instance().machines().scan(Cursor::START, |_, _| Verdict::Drain);
+        driver.settle();
+        driver.send(&after);
+        let text = String::from_utf8_lossy(&driver.take_received()).into_owned();
+        assert_eq!((text.matches("goodbye").count(), *driver.context()), (1, 1), "{text:?}");
+    }
+}

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use rotor_core::Scope;
+use rotor_core::{Cursor, Scope, Verdict};
 use rotor_http::Status;
 use rotor_http::server::{Connection, Head, HttpSeed, Next, Response, Server, ServerConfig};
 use rotor_stream::testing::Driver;
@@ -20,6 +20,19 @@ fn after_switch(bytes: &[u8]) -> (String, String) {
     let status = String::from_utf8_lossy(&bytes[9..12]).into_owned();
     assert!(!bytes[..end].windows(8).any(|window| window == b"Content-"), "neither has a body");
     (status, String::from_utf8_lossy(&bytes[end..]).into_owned())
+}
+
+#[test]
+fn a_protocol_started_while_only_its_connection_drains_is_notified() {
+    let mut driver = probe(ServerConfig::new());
+    let (begin, rest) = (b"GET /up HTTP/1.1\r\n", format!("Host: a\r\n{UPGRADE}\r\n"));
+    driver.send(begin);
+    let _ = driver.test().instance().machines().scan(Cursor::START, |_, _| Verdict::Drain);
+    driver.settle();
+    driver.send(rest.as_bytes());
+    let (http, relay) = after_switch(&driver.take_received());
+    assert_eq!((http.as_str(), relay.as_str()), ("101", "hellobye"));
+    assert!(driver.is_ended());
 }
 
 #[test]

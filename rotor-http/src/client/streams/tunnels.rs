@@ -46,7 +46,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         let input = std::mem::take(&mut child.input);
         let (is_secure, within) = (io.transport.is_secure(), io.config.stream_config());
         let mut part = io.scope.part(child.key);
-        match Tunnel::start(seed, input, is_secure, &within, &mut part) {
+        match Tunnel::start(seed, input, is_secure, &within, false, &mut part) {
             Ok(tunnel) => child.tunnel = Some(tunnel),
             Err(code) => return self.end_tunnel(at, code, io),
         }

@@ -182,7 +182,8 @@ impl<S: Server> Requests<S> {
             Err(panicked) => Err(panicked),
         };
         let mut exchange = Exchange::new(outgoing, announced, io.config);
-        match exchange.apply(next, io).on_again(|| exchange.notify_earlier_drain(io)) {
+        let flow = exchange.apply(next, io);
+        match flow.on_again(|| exchange.notify_earlier_drain(self.is_draining, io)) {
             Flow::Done(upgrade) => {
                 let Exchange { outgoing, body, .. } = &mut exchange;
                 self.finish(outgoing, announced, body, upgrade, io)

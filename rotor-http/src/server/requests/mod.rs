@@ -101,6 +101,11 @@ impl<S: Server> Requests<S> {
         }
     }
 
+    /// Returns whether the connection ends after the request that is under way.
+    pub(super) fn is_draining(&self) -> bool {
+        self.is_draining
+    }
+
     /// Returns the seed of a handler.
     pub(super) fn seed(&self) -> S::Seed {
         self.seed.clone()

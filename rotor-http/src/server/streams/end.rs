@@ -28,6 +28,7 @@ impl<S: Server> Streams<S> {
         until: Time,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> StreamsFlow<S> {
+        self.is_draining = true;
         self.announce_end(io);
         for at in (0..self.children.len()).rev() {
             if self.children[at].tunnel.is_some() {

@@ -62,6 +62,8 @@ pub(super) struct Streams<S: Server> {
     seed: S::Seed,
     phase: Phase,
     shutdown: ShutdownState,
+    /// The loop drains, or an operator ends this connection: requests that still come are told.
+    is_draining: bool,
     reader: FieldReader,
     frames: FrameOutput,
     /// Buffers for decoding and encoding fields, borrowed during a step.
@@ -154,6 +156,7 @@ impl<S: Server> Streams<S> {
             seed,
             phase: Phase::Preface,
             shutdown: ShutdownState::Open,
+            is_draining: false,
             reader: FieldReader::new(),
             frames: FrameOutput::new(),
             space: FieldSpace::new(),

@@ -196,8 +196,9 @@ impl<S: Server> Streams<S> {
         let outgoing =
             Outgoing::from_head(state, persistent, reply, 0, &output, io.scope.now(), log);
         let announced = AnnouncedBody { body, expects_continue: expects_continue(&request, body) };
+        let is_draining = self.is_draining;
         self.add_child(new_stream, announced, outgoing, output, io, |exchange, io| {
-            start_exchange(exchange, next, io)
+            start_exchange(exchange, next, is_draining, io)
         });
     }
 
@@ -275,11 +276,13 @@ impl<S: Server> Streams<S> {
 fn start_exchange<S: Server>(
     exchange: &mut Exchange<S>,
     next: Result<Option<Next<S>>, Panicked>,
+    is_draining: bool,
     io: &mut Io<'_, '_, '_, S::Context>,
 ) -> ExchangeFlow<S> {
     match next {
         Ok(Some(next)) => {
-            exchange.apply(Ok(next), io).on_again(|| exchange.notify_earlier_drain(io))
+            let flow = exchange.apply(Ok(next), io);
+            flow.on_again(|| exchange.notify_earlier_drain(is_draining, io))
         }
         Err(panicked) => exchange.apply(Err(panicked), io),
         Ok(None) => {

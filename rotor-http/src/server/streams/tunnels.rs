@@ -49,7 +49,7 @@ impl<S: Server> Streams<S> {
         let input = std::mem::take(&mut child.input);
         let (is_secure, within) = (io.transport.is_secure(), io.config.stream());
         let mut part = io.scope.part(child.id);
-        match Tunnel::start(seed, input, is_secure, &within, &mut part) {
+        match Tunnel::start(seed, input, is_secure, &within, self.is_draining, &mut part) {
             Ok(tunnel) => child.tunnel = Some(tunnel),
             Err(code) => child.end_tunnel(code, io.config),
         }

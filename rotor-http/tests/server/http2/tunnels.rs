@@ -1,5 +1,6 @@
 //! Other protocols on a stream (RFC 8441), and tunnels (RFC 9113 §8.5).
 
+use rotor_core::{Cursor, Verdict};
 use rotor_http::Status;
 use rotor_http::h2::frame_writer::window_update;
 use rotor_http::server::{Connection, Head, HttpSeed, Next, NoUpgrade, Response, Scope, Server};
@@ -303,6 +304,15 @@ fn a_protocol_started_in_a_drain_is_notified_of_it() {
     let mut client = Client::new(config());
     client.driver.drain(seconds(30));
     // A client may begin streams until it has heard of the drain.
+    client.send(&extended_connect(1, "/up", &[]));
+    assert_eq!(client.outcome(1), "200 hellobye");
+}
+
+#[test]
+fn a_protocol_started_while_only_its_connection_drains_is_notified() {
+    let mut client = Client::new(config());
+    let _ = client.driver.test().instance().machines().scan(Cursor::START, |_, _| Verdict::Drain);
+    client.driver.settle();
     client.send(&extended_connect(1, "/up", &[]));
     assert_eq!(client.outcome(1), "200 hellobye");
 }
