@@ -145,6 +145,8 @@ impl PendingRequest {
         scope: &Scope<'_, C>,
     ) -> Result<(), MessageError> {
         let OpenedPath::File(known) = found else {
+            // It was a file before, perhaps.
+            self.files.shared.known().remove(self.path.as_bytes());
             return responses::send_redirect(&self.location, response);
         };
         // As of the time of the request: a later change may not be in it.

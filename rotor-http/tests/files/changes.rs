@@ -60,6 +60,26 @@ fn a_file_found_removed_is_no_longer_served() {
 }
 
 #[test]
+fn a_file_found_replaced_by_a_directory_is_no_longer_served() {
+    let tree = Tree::new();
+    let sometimes = FilesConfig::new(tree.root()).renew_after(Duration::from_millis(500));
+    let site = Site::start(sometimes, Config::new());
+    let mut client = site.connect();
+    let mut status = || {
+        send(&mut client, "GET", "/text.txt", "");
+        receive(&mut client, false).status
+    };
+    assert_eq!(status(), 200);
+    fs::remove_file(tree.root().join("text.txt")).expect("it is ours");
+    fs::create_dir(tree.root().join("text.txt")).expect("it is ours");
+    let begun = Instant::now();
+    while status() != 301 {
+        assert!(begun.elapsed() < PATIENCE, "it is shown forever");
+    }
+    assert_eq!(status(), 301);
+}
+
+#[test]
 fn a_cached_file_is_not_looked_up_again() {
     let tree = Tree::new();
     let site = Site::start(FilesConfig::new(tree.root()).renew_after(PATIENCE), Config::new());
