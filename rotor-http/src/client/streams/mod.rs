@@ -145,7 +145,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             next_stream: 1,
             started: 0,
             served: 0,
-            is_closing: io.scope.draining_until().is_some(),
+            is_closing: false,
             must_call_feed: true,
             room: None,
             reset_streams: ResetStreams::default(),

@@ -19,6 +19,8 @@ use rotor_http::client::{ClientConfig, Connector, Pool, PoolConfig, PoolMachine}
 use rotor_stream::testing::{Peer, Scripted, Target, TestLoop};
 use rotor_stream::{Protocol, Stream};
 
+#[cfg(feature = "http2")]
+use crate::http2::server::{http2, page, settings};
 use crate::probe::{Probe, Result, TestContext, describe, seconds};
 
 type Pooled = PoolMachine<Probe, Connects>;
@@ -312,6 +314,26 @@ fn a_working_machine_may_still_send_requests_in_a_drain() {
     assert!(at_work.is_some_and(|notifier| notifier.wakeup()));
     test.settle();
     assert_eq!(test.test.machines(), 0);
+}
+
+#[cfg(feature = "http2")]
+#[test]
+fn a_request_in_a_drain_is_sent_over_http2_as_well() {
+    let client = ClientConfig::new().http2(http2());
+    let mut test = Test::of(PoolConfig::new(), client, Config::new().machines_max(100));
+    test.test
+        .add(|_| Response::ok(Machines::Requester(Requester { name: "at work", future: None })));
+    test.test.drain(seconds(100));
+    test.get(1, "/1");
+    test.get(1, "/2");
+    assert_eq!(test.peers.len(), 2, "each request has a connection of its own");
+    for peer in &test.peers {
+        peer.send(&[settings(&[]), page(1, "a")].concat());
+    }
+    test.settle();
+    assert_eq!(test.outcomes(), ["/1: 200 a", "/2: 200 a"]);
+    assert_eq!(test.peers.len(), 2);
+    assert!(test.peers.iter().all(Peer::is_ended));
 }
 
 #[test]
