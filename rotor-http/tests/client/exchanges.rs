@@ -139,6 +139,16 @@ fn a_held_body_stays_unread_in_the_socket() {
 }
 
 #[test]
+fn a_hold_before_the_head_does_not_hold_back_the_head() {
+    let mut driver = connection_with(Probe::get("/"));
+    driver.context_mut().on_wakeup = Some(OnWakeup::Hold);
+    driver.wakeup();
+    driver.send(OK);
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+    assert!(is_reusable(&mut driver));
+}
+
+#[test]
 fn body_blocks_arrive_without_their_chunk_framing() {
     let mut driver = connection_with(Probe { mode: RecvMode::Blocks, ..Probe::get("/") });
     driver.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");

@@ -36,6 +36,7 @@ pub(crate) struct TestContext {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum OnWakeup {
+    Hold,
     Resume,
     /// Writes the request, of which nothing was written before.
     Write,
@@ -355,6 +356,7 @@ impl Client for Probe {
         match scope.on_wakeup.take() {
             None => Next::go_on(self).keep_deadline(),
             Some(OnWakeup::Panic) => panic!("told to"),
+            Some(OnWakeup::Hold) => Next::hold(self).keep_deadline(),
             Some(OnWakeup::Resume) => {
                 let mode = self.mode;
                 Next::recv(self, mode).keep_deadline()

@@ -156,16 +156,16 @@ impl<K: Client> Exchange<K> {
     /// Processes the input that is there.
     pub(super) fn receive(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ExchangeFlow<K> {
         // While the handler holds the body off, the body stays with the server. This is the
-        // backpressure.
+        // backpressure. The head is no part of the body, so it is read nevertheless.
         if self.request.is_unstarted() {
             self.watch_unstarted(io)
-        } else if self.body.is_held() {
-            Flow::Wait(self.wait(None, io))
         } else if self.body.awaits_head() && self.request.is_framed() {
             // The head of the response comes in a frame of its own.
             Flow::Wait(self.wait(None, io))
         } else if self.body.awaits_head() {
             self.read_head(io)
+        } else if self.body.is_held() {
+            Flow::Wait(self.wait(None, io))
         } else {
             self.read_body(io)
         }
