@@ -234,6 +234,36 @@ fn an_expect_continue_body_waits_for_100_or_for_its_timeout() {
 }
 
 #[test]
+fn an_expect_continue_body_of_a_deferred_request_waits_for_100_too() {
+    let deferred = || {
+        let plan = Probe { defers_write: true, ..Probe::post(BodyPlan::Expected("body")) };
+        let mut driver = connection(Limits::new().continue_timeout(seconds(1)), [plan]);
+        driver.advance(seconds(5));
+        driver.context_mut().on_wakeup = Some(OnWakeup::Write);
+        driver.wakeup();
+        assert!(sent(&driver).ends_with("Expect: 100-continue\r\n\r\n"), "only the head");
+        driver
+    };
+    let mut driver = deferred();
+    driver.send(b"HTTP/1.1 100 Continue\r\n\r\n");
+    assert_eq!(events(&driver), ["/ prepare", "/ wanted"]);
+    assert_eq!(sent(&driver), "body");
+    driver.send(OK);
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+    assert!(is_reusable(&mut driver));
+    // The time begins with the head.
+    let mut driver = deferred();
+    driver.advance(Duration::from_millis(999));
+    assert_eq!(sent(&driver), "");
+    driver.advance(Duration::from_millis(2));
+    assert_eq!(sent(&driver), "body");
+    driver.context_mut().on_wakeup = None;
+    driver.wakeup();
+    driver.advance(seconds(2));
+    assert_eq!(events(&driver), ["/ prepare", "/ wanted"]);
+}
+
+#[test]
 fn a_final_response_instead_of_100_withholds_the_body() {
     let mut driver = connection_with(Probe::post(BodyPlan::Expected("body")));
     let _head = driver.take_received();

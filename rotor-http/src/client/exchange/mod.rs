@@ -47,6 +47,8 @@ pub(super) struct Exchange<K: Client> {
     /// Until when to wait for the server to say that it wants the body; then the body is sent
     /// anyway.
     continue_until: Option<Time>,
+    /// Whether that wait has begun, or was not needed. It begins only once.
+    has_begun_continue_wait: bool,
     /// The deadline for the head of the response; none while the request is being sent.
     head_until: Option<Time>,
     reader: HeadReader,
@@ -98,6 +100,7 @@ impl<K: Client> Exchange<K> {
             handler_deadline: Time::NEVER,
             request: RequestState::new(),
             continue_until: None,
+            has_begun_continue_wait: false,
             head_until: None,
             reader: HeadReader::new(),
             body: BodyReceiver::expected(),
@@ -145,12 +148,22 @@ impl<K: Client> Exchange<K> {
         // Parts that are written later are gone once they were sent, so such a request cannot be
         // made again.
         self.was_written_in_one_call = self.request.is_done();
-        // Not every server responds to an expectation, so the wait for that has a limit. If the
-        // body is written already, there is no wait.
-        if self.request.expects_continue() && !self.request.is_done() {
+        flow
+    }
+
+    /// Begins the wait for the server to say that it wants the body, after the call that has
+    /// written the end of the head. Not every server responds to an expectation, so the wait has a
+    /// limit.
+    fn begin_continue_wait(&mut self, io: &Io<'_, '_, '_, K::Context>) {
+        if !self.request.expects_continue()
+            || std::mem::replace(&mut self.has_begun_continue_wait, true)
+        {
+            return;
+        }
+        // If the body is written already, or the final response has come, there is no wait.
+        if !self.request.is_done() && self.body.awaits_head() {
             self.continue_until = Some(io.scope.now() + io.config.limits.continue_timeout);
         }
-        flow
     }
 
     /// Processes the input that is there.
@@ -237,6 +250,7 @@ impl<K: Client> Exchange<K> {
         // when it is the stream's turn.
         self.sent.on_this_connection |=
             step.continues() && !self.request.is_framed() && !self.request.is_unstarted();
+        self.begin_continue_wait(io);
         match step {
             Step::GoOn(handler) => {
                 self.handler = Some(handler);
