@@ -14,6 +14,7 @@ use super::origins::PoolAction;
 use super::seed::PoolSeed;
 use super::shared::Shared;
 use crate::client::connection::ConnectionSeed;
+use crate::client::counters::Counters;
 use crate::client::error::{ClientError, Stage};
 use crate::client::handler::Client;
 use crate::client::job::{ClientResult, Job};
@@ -196,7 +197,11 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
                 return;
             }
             SpawnCause::Failed(error) => match error.downcast::<Fatal>() {
-                Ok(error) => ClientError::NotConnected(*error),
+                Ok(error) => {
+                    // No connection has counted it, because there was none.
+                    Counters::add(&self.shared.config.counters_ref().not_connected);
+                    ClientError::NotConnected(*error)
+                }
                 Err(error) => ClientError::NoRoom(error),
             },
             // The connection ended at once, and its request has been told.

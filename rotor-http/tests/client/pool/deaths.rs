@@ -14,13 +14,17 @@ use crate::probe::{BodyPlan, Probe, seconds};
 #[test]
 fn a_refused_connection_fails_the_request_it_was_made_for() {
     for at_once in [false, true] {
-        let mut test = Test::new(PoolConfig::new().connections_per_origin_max(1));
+        let (config, client) =
+            (PoolConfig::new().connections_per_origin_max(1), ClientConfig::new());
+        let counters = client.counters();
+        let mut test = Test::of(config, client, Config::new().machines_max(100));
         let refused = ErrorKind::ConnectionRefused;
         let target = if at_once { Target::FailsAtOnce(refused) } else { Target::Fails(refused) };
         test.test.world().target(address(1), target);
         test.get(1, "/1");
         let expected = "Network: NotConnected(Connect(Kind(ConnectionRefused)))";
         assert_eq!(test.outcomes(), [format!("/1: {expected}")], "at once: {at_once}");
+        assert_eq!(counters.not_connected(), 1, "at once: {at_once}");
         test.test.world().target(address(1), Target::Accepts);
         test.get(1, "/2");
         test.answer(0);
