@@ -78,10 +78,7 @@ impl<K: Client, F: RequestSource<K>> Requests<K, F> {
             }
             let job = match self.source.next(self.served == 0, io.scope) {
                 Offer::Job(job) => job,
-                Offer::Idle => {
-                    self.state = State::IDLE;
-                    return self.wait(io);
-                }
+                Offer::Idle => return self.wait(io),
                 Offer::Close => return Flow::Done(None),
             };
             // The caller may cancel the request while nothing else would call this machine.
@@ -326,13 +323,16 @@ impl<K: Client, F: RequestSource<K>> Requests<K, F> {
     /// Returns what the connection waits for while no request is under way.
     fn wait(&mut self, io: &Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
         let now = io.scope.now();
-        let deadline = Deadline::At(now + io.config.limits.unused_timeout);
+        let unused_timeout = io.config.limits.unused_timeout;
         Flow::Wait(match &mut self.state {
             State::Idle(since) => {
-                *since = now;
-                Wait::input(Some(1), deadline)
+                // A later call may be spurious, and does not extend the time.
+                if *since == Time::NEVER {
+                    *since = now;
+                }
+                Wait::input(Some(1), Deadline::At(*since + unused_timeout))
             }
-            State::Polling(_) => Wait::poll(deadline),
+            State::Polling(_) => Wait::poll(Deadline::At(now + unused_timeout)),
             // The steps of the exchange set what it waits for.
             State::Exchange(_) => Wait::UNCHANGED,
         })

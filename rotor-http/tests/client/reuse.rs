@@ -254,6 +254,19 @@ fn an_unused_connection_is_closed_after_its_timeout() {
 }
 
 #[test]
+fn the_timeout_of_an_unused_connection_ignores_spurious_wakeups() {
+    let mut driver = connection(Limits::new(), [Probe::get("/")]);
+    driver.send(OK);
+    for _ in 0..2 {
+        driver.advance(seconds(14));
+        driver.wakeup();
+    }
+    assert!(!driver.is_ended());
+    driver.advance(seconds(3));
+    assert!(driver.is_ended());
+}
+
+#[test]
 fn a_connection_stops_at_its_maximum_of_requests() {
     let mut driver = connection(Limits::new().requests_max(2), ["/1", "/2", "/3"].map(Probe::get));
     driver.send(OK);
