@@ -264,6 +264,21 @@ fn an_expect_continue_body_of_a_deferred_request_waits_for_100_too() {
 }
 
 #[test]
+fn the_body_of_a_complete_request_is_not_asked_for() {
+    for answer in [&b"HTTP/1.1 100 Continue\r\n\r\n"[..], b""] {
+        let mut driver = connection_with(Probe::post(BodyPlan::Expected("body")));
+        driver.context_mut().on_wakeup = Some(OnWakeup::WriteRest);
+        driver.wakeup();
+        assert!(sent(&driver).ends_with("body"), "the handler does not wait for 100");
+        driver.send(answer);
+        driver.advance(seconds(2));
+        driver.send(OK);
+        assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+        assert!(is_reusable(&mut driver));
+    }
+}
+
+#[test]
 fn a_final_response_instead_of_100_withholds_the_body() {
     let mut driver = connection_with(Probe::post(BodyPlan::Expected("body")));
     let _head = driver.take_received();

@@ -47,7 +47,7 @@ pub(super) struct Exchange<K: Client> {
     /// Until when to wait for the server to say that it wants the body; then the body is sent
     /// anyway.
     continue_until: Option<Time>,
-    /// Whether that wait has begun, or was not needed. It begins only once.
+    /// Whether that wait has begun. It begins only once.
     has_begun_continue_wait: bool,
     /// The deadline for the head of the response; none while the request is being sent.
     head_until: Option<Time>,
@@ -153,15 +153,14 @@ impl<K: Client> Exchange<K> {
 
     /// Begins the wait for the server to say that it wants the body, after the call that has
     /// written the end of the head. Not every server responds to an expectation, so the wait has a
-    /// limit.
-    fn begin_continue_wait(&mut self, io: &Io<'_, '_, '_, K::Context>) {
-        if !self.request.expects_continue()
-            || std::mem::replace(&mut self.has_begun_continue_wait, true)
+    /// limit. It ends when the body is written, for which the handler need not wait.
+    fn update_continue_wait(&mut self, io: &Io<'_, '_, '_, K::Context>) {
+        if self.request.is_done() {
+            self.continue_until = None;
+        } else if self.request.expects_continue()
+            && self.body.awaits_head()
+            && !std::mem::replace(&mut self.has_begun_continue_wait, true)
         {
-            return;
-        }
-        // If the body is written already, or the final response has come, there is no wait.
-        if !self.request.is_done() && self.body.awaits_head() {
             self.continue_until = Some(io.scope.now() + io.config.limits.continue_timeout);
         }
     }
@@ -250,7 +249,7 @@ impl<K: Client> Exchange<K> {
         // when it is the stream's turn.
         self.sent.on_this_connection |=
             step.continues() && !self.request.is_framed() && !self.request.is_unstarted();
-        self.begin_continue_wait(io);
+        self.update_continue_wait(io);
         match step {
             Step::GoOn(handler) => {
                 self.handler = Some(handler);
