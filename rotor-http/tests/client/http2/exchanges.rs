@@ -71,6 +71,30 @@ fn an_expect_continue_body_waits_for_100_or_for_its_timeout() {
 }
 
 #[test]
+fn an_expect_continue_body_of_a_deferred_request_waits_for_100_too() {
+    let plan = Probe { defers_write: true, ..Probe::post(BodyPlan::Expected("a")) };
+    let mut server = Server::new([plan]);
+    server.driver.context_mut().on_wakeup = Some(OnWakeup::Write);
+    server.driver.context().handlers[0].wakeup();
+    server.driver.settle();
+    server.read();
+    assert_eq!(server.requests[&1].body, b"");
+    server.send(&headers(1, &[(":status", "100")], false));
+    assert_eq!(server.requests[&1].body, b"a");
+    assert_eq!(server.driver.context().events, ["/ prepare", "/ wanted"]);
+}
+
+#[test]
+fn a_hold_before_the_head_does_not_hold_back_the_head() {
+    let mut server = Server::new([Probe::get("/")]);
+    server.driver.context_mut().on_wakeup = Some(OnWakeup::Hold);
+    server.driver.context().handlers[0].wakeup();
+    server.driver.settle();
+    server.send(&page(1, "a"));
+    assert_eq!(server.outcome(0), "200 a");
+}
+
+#[test]
 fn interim_heads_trailers_and_empty_responses_are_reported() {
     let mut server = Server::new([
         Probe::get("/hints"),
