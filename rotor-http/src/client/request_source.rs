@@ -19,10 +19,10 @@ pub trait RequestSource<K: Client>: Sized {
     /// Called when the connection has nothing to do. Returns its next request, if there is one.
     ///
     /// With HTTP/1.1, it is called when the connection is set up, after each exchange after which
-    /// the connection can be reused (then `is_new` is false), and when the connection is woken
-    /// while it has nothing to do. A source that returns [`Idle`](Offer::Idle) must wake the
-    /// connection, by a notifier from this scope, when it has something else to return. Until then
-    /// the connection watches for its end.
+    /// the connection can be reused, and when the connection is woken while it has nothing to do;
+    /// `is_new` is true until a request was made. A source that returns [`Idle`](Offer::Idle) must
+    /// wake the connection, by a notifier from this scope, when it has something else to return.
+    /// Until then the connection watches for its end.
     fn next(&mut self, is_new: bool, scope: &mut Scope<'_, K::Context>) -> Offer<K>;
 
     /// Called with a request that is to be made on another connection: this connection ended during

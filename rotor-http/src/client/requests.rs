@@ -105,7 +105,7 @@ impl<K: Client, F: RequestSource<K>> Requests<K, F> {
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> Option<ConnectionFlow<K>> {
         match exchange.begin(io) {
-            Flow::Done(ExchangeEnd::Reusable) => None,
+            Flow::Done(ExchangeEnd::Unused) => None,
             flow => {
                 self.state = State::Exchange(exchange);
                 Some(self.apply_flow_and_advance(flow, io))
@@ -166,6 +166,10 @@ impl<K: Client, F: RequestSource<K>> Requests<K, F> {
                 // Counted first, so that the source learns that the connection is not new, and the
                 // limit includes this request.
                 self.served += 1;
+                self.take_next(io)
+            }
+            Flow::Done(ExchangeEnd::Unused) => {
+                self.state = State::IDLE;
                 self.take_next(io)
             }
             Flow::Done(ExchangeEnd::Upgrade(seed)) => Flow::Done(Some(seed)),

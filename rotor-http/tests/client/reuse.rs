@@ -317,6 +317,17 @@ fn rule_61_an_idempotent_request_on_a_lost_connection_is_returned_once() {
 }
 
 #[test]
+fn an_exchange_without_a_request_does_not_make_its_connection_a_used_one() {
+    let unwritten = Probe { defers_write: true, timeout: Some(seconds(1)), ..Probe::get("/1") };
+    let mut driver = connection(Limits::new().requests_max(1), [unwritten, Probe::get("/2")]);
+    driver.advance(seconds(2));
+    assert_eq!(outcome(&mut driver).as_deref(), Some("timed out"));
+    assert_eq!(driver.take_received(), b"GET /2 HTTP/1.1\r\nHost: h\r\n\r\n");
+    driver.end();
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: Closed"), "not returned");
+}
+
+#[test]
 fn a_request_that_may_be_processed_or_cannot_restart_is_not_returned() {
     let mut first = connection(Limits::new(), [Probe::get("/")]);
     first.end();

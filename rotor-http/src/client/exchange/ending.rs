@@ -111,7 +111,9 @@ impl<K: Client> Exchange<K> {
         );
         // The order matters: `is_reusable` returns false if the response is still to come. For a
         // stream the result is not used: its connection goes on anyway.
-        if is_unused || (!self.request.is_framed() && self.is_reusable(io)) {
+        if is_unused {
+            Flow::Done(ExchangeEnd::Unused)
+        } else if !self.request.is_framed() && self.is_reusable(io) {
             Flow::Done(ExchangeEnd::Reusable)
         } else {
             Flow::Done(ExchangeEnd::Close)

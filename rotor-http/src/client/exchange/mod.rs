@@ -76,6 +76,8 @@ pub(super) type ExchangeFlow<K> = Flow<ExchangeEnd<K>, ClientError>;
 
 /// What happens to the connection after an exchange.
 pub(super) enum ExchangeEnd<K: Client> {
+    /// It is unchanged, because nothing of the request was written.
+    Unused,
     /// It can be reused.
     Reusable,
     /// It cannot be reused.
@@ -136,12 +138,12 @@ impl<K: Client> Exchange<K> {
         if self.port.as_ref().is_none_or(Port::is_cancelled) {
             // Nothing was sent, so the connection is unchanged.
             Counters::add(&io.config.counters_ref().cancelled);
-            return Flow::Done(ExchangeEnd::Reusable);
+            return Flow::Done(ExchangeEnd::Unused);
         }
         if self.deadline <= io.scope.now() {
             // Failed here and not by `Flow::Fail`, because the connection can still be used.
             self.fail(ClientError::Deadline(Stage::Waiting), io);
-            return Flow::Done(ExchangeEnd::Reusable);
+            return Flow::Done(ExchangeEnd::Unused);
         }
         Counters::add(&io.config.counters_ref().requests);
         let flow = self.call(io, K::prepare_request);
