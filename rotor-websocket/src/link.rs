@@ -120,6 +120,17 @@ impl Link {
         !self.is_held && !self.has_yielded && output.len() < self.config.unsent_high_water
     }
 
+    /// Records how many bytes are in the input. If there are more than before, the peer is alive:
+    /// each byte of a frame that is not complete shows that.
+    pub(crate) fn record_unread(&mut self, unread: usize, now: Time) {
+        let has_arrived = unread > std::mem::replace(&mut self.unread, unread);
+        if has_arrived
+            && matches!(self.watch, WatchState::Listening { .. } | WatchState::Pinged { .. })
+        {
+            self.watch = WatchState::Listening { last_heard: now };
+        }
+    }
+
     /// Returns the state of the connection in a word, for people.
     pub(crate) fn state(&self) -> &'static str {
         match self.watch {

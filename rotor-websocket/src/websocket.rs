@@ -72,6 +72,7 @@ impl<H: Handler> WebSocket<H> {
     ) -> InputOutcome {
         self.incoming.inflated = 0;
         let (limits, now) = (Limits::of(&self.link.config), scope.now());
+        self.link.record_unread(transport.input.len(), now);
         for _ in 0..FRAMES_MAX {
             if self.link.is_dropped {
                 return InputOutcome::Ended(Cause::Dropped, None);
@@ -303,14 +304,11 @@ impl<H: Handler> Protocol for WebSocket<H> {
     }
 
     fn bytes_read(
-        mut self,
+        self,
         _: Matched,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, H::Context>,
     ) -> Intent<Self> {
-        if let WatchState::Listening { .. } | WatchState::Pinged { .. } = self.link.watch {
-            self.link.watch = WatchState::Listening { last_heard: scope.now() };
-        }
         self.proceed(transport, scope)
     }
 
@@ -338,13 +336,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
             let output = &mut *transport.output;
             self.link.call(&mut self.handler, output, scope, H::timeout);
         }
-        // Each byte of a frame that is not complete shows that the peer is alive.
-        let unread = transport.input.len();
-        if unread > self.link.unread
-            && matches!(self.link.watch, WatchState::Listening { .. } | WatchState::Pinged { .. })
-        {
-            self.link.watch = WatchState::Listening { last_heard: now };
-        }
+        self.link.record_unread(transport.input.len(), now);
         // While no input is taken, the peer cannot be heard.
         let listens = self.link.accepts_input(transport.output) && !transport.is_input_held();
         let config = &self.link.config;

@@ -7,7 +7,7 @@ use rotor_http::server::{Http2Config, ServerConfig};
 use rotor_websocket::{Room, RoomConfig, WebSocketConfig};
 
 use crate::kit::{
-    CLOSE, ServerDriver, TEXT, close_payload, frame, seconds, server_with, shown_frames,
+    CLOSE, PONG, ServerDriver, TEXT, close_payload, frame, seconds, server_with, shown_frames,
 };
 
 /// What has arrived on one stream.
@@ -20,8 +20,13 @@ struct StreamOutput {
 }
 
 fn start() -> (ServerDriver, std::sync::Arc<rotor_websocket::Counters>) {
+    start_with(WebSocketConfig::new().deflate(rotor_websocket::Deflate::new()))
+}
+
+fn start_with(
+    config: WebSocketConfig,
+) -> (ServerDriver, std::sync::Arc<rotor_websocket::Counters>) {
     let http = ServerConfig::new().http2(Http2Config::new().prior_knowledge(true));
-    let config = WebSocketConfig::new().deflate(rotor_websocket::Deflate::new());
     let (mut driver, counters) = server_with(config.subprotocols(&["v1"]), http);
     let mut bytes = PREFACE.to_vec();
     frame_writer::settings(&[(4, 1 << 20)], &mut bytes);
@@ -202,4 +207,27 @@ fn a_member_whose_handler_panicked_is_removed_from_the_room() {
     assert_eq!(shown_frames(&stream_output(&mut driver, 3).bytes), ["text hello"]);
     driver.send(&data(3, &frame(TEXT, "say and again"), false));
     assert_eq!(shown_frames(&stream_output(&mut driver, 1).bytes), ["text and again"]);
+}
+
+/// A stream gets its input even while the WebSocket takes none, so no read shows that it has come.
+#[test]
+fn a_pong_that_waits_for_output_to_be_taken_is_in_time() {
+    let config = WebSocketConfig::new().ping_after(seconds(5)).pong_within(seconds(5));
+    let (mut driver, counters) = start_with(config);
+    driver.send(&ask(1, "websocket", &[VERSION]));
+    driver.send(&data(1, &frame(TEXT, "alarm"), false));
+    driver.take_received();
+    driver.advance(seconds(5));
+    assert_eq!(shown_frames(&stream_output(&mut driver, 1).bytes), ["ping"]);
+    // More than the window, and more above it than may be unsent while messages are taken.
+    driver.context_mut().on_timeout = Some("binary 1300000".to_string());
+    driver.advance(seconds(2));
+    driver.send(&data(1, &frame(PONG, ""), false));
+    driver.send(&[window_update(0, 1 << 20), window_update(1, 1 << 20)].concat());
+    assert_eq!(shown_frames(&stream_output(&mut driver, 1).bytes), ["binary 1300000"]);
+    assert!(driver.context().events.last().unwrap().starts_with("flushed "));
+    driver.advance(seconds(4));
+    assert_eq!((counters.pong_timeouts(), driver.take_received()), (0, Vec::new()));
+    driver.advance(seconds(1));
+    assert_eq!(shown_frames(&stream_output(&mut driver, 1).bytes), ["ping"]);
 }

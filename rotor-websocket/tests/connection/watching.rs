@@ -54,6 +54,23 @@ fn each_byte_of_a_frame_is_a_sign_of_life() {
     assert_eq!(driver.context().events.last().unwrap(), "closed 1006 PongTimeout");
 }
 
+/// Between two checks of the silence, the handler may be woken, for example by a room.
+#[test]
+fn bytes_of_a_frame_before_a_wakeup_are_a_sign_of_life() {
+    let (mut driver, counters) = open(WebSocketConfig::new());
+    let long = frame(TEXT, "x".repeat(100));
+    driver.send(&long[..20]);
+    driver.advance(seconds(30));
+    assert_eq!(shown_frames(&driver.take_received()), ["ping"]);
+    driver.advance(seconds(10));
+    driver.send(&long[20..30]);
+    driver.wakeup();
+    driver.advance(seconds(20));
+    assert_eq!((driver.is_ended(), counters.pong_timeouts()), (false, 0));
+    driver.send(&long[30..]);
+    assert_eq!(driver.context().events.last().unwrap(), &format!("text {}", "x".repeat(40)));
+}
+
 #[test]
 fn an_infinite_ping_interval_sends_no_pings() {
     let (mut driver, _) = open(WebSocketConfig::new().ping_after(Duration::MAX));
