@@ -17,7 +17,8 @@ impl Bucket {
 
     /// Takes one; returns false if that exceeds `burst` at once, and `rate` per second after it.
     pub(crate) fn take(&mut self, now: Time, burst: u32, rate: u32) -> bool {
-        let interval = Duration::from_secs(1) / rate.max(1);
+        // With zero, a burst of any length would take no time, even one that is longer than allowed.
+        let interval = (Duration::from_secs(1) / rate.max(1)).max(Duration::from_nanos(1));
         let busy_until = self.busy_until.max(now) + interval;
         if busy_until > now + interval.saturating_mul(burst) {
             return false;
@@ -40,6 +41,8 @@ mod tests {
             now += Duration::from_millis(millis);
             assert_eq!((0..200).filter(|_| bucket.take(now, 100, 10)).count(), more, "{millis}");
         }
-        assert!(!Bucket::new().take(now, 0, 10));
+        for rate in [10, u32::MAX] {
+            assert!(!Bucket::new().take(now, 0, rate));
+        }
     }
 }
