@@ -226,7 +226,10 @@ impl Incoming {
                         header.is_compressed,
                         terms.mode,
                     ));
-                    message.count_fragment(header.len, limits)?;
+                    // A message of a single frame has no fragments.
+                    if !header.is_final {
+                        message.count_fragment(header.len, limits)?;
+                    }
                 }
                 let is_delivered_whole = terms.mode == Mode::Messages;
                 let most = wire_bytes_max(header.is_compressed, limits);

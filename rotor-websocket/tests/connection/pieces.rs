@@ -72,6 +72,18 @@ fn empty_fragments_are_limited_in_pieces_too() {
 }
 
 #[test]
+fn an_empty_message_of_one_frame_has_no_fragments() {
+    for path in ["/", "/pieces"] {
+        let config = WebSocketConfig::new().fragments_max(0);
+        let (mut driver, counters) = open_with(config, path, "");
+        driver.send(&frame(TEXT, ""));
+        assert_eq!((driver.is_ended(), counters.too_many_fragments()), (false, 0), "{path}");
+        driver.send(&frame(0x01, ""));
+        assert_eq!((driver.is_ended(), counters.too_many_fragments()), (true, 1), "{path}");
+    }
+}
+
+#[test]
 fn compressed_messages_arrive_in_pieces_of_bounded_length() {
     // At most one piece of a bomb is in memory at any time.
     let mut codec = flate2::Compress::new(flate2::Compression::new(1), false);
