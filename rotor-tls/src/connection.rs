@@ -132,8 +132,10 @@ impl Connection {
                 return Err(TlsError::Empty);
             }
             if state != EngineState::Plaintext || !self.session.engine.is_handshaking() {
+                // A ticket that was decrypted may not fit this handshake, which is then a full one.
+                let is_resumed = self.session.is_resumed();
                 if let Some(handshake) = &mut self.handshake {
-                    handshake.session_began = clock::session_began();
+                    handshake.session_began = clock::session_began().filter(|_| is_resumed);
                 }
                 return Ok(state);
             }

@@ -2,13 +2,18 @@
 
 mod kit;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kit::{Issuer, Log, RawClient, Test, add_server};
 use rotor_tls::{ClientCertificates, Identity, TicketKeys, Tickets, TlsServer, TlsServerConfig};
-use rustls::HandshakeKind;
-use rustls::client::{Resumption, Tls12Resumption};
+use rustls::client::{
+    ClientSessionMemoryCache, ClientSessionStore, Resumption, Tls12ClientSessionValue,
+    Tls12Resumption, Tls13ClientSessionValue,
+};
+use rustls::pki_types::ServerName;
 use rustls::version::{TLS12, TLS13};
+use rustls::{HandshakeKind, NamedGroup};
 
 const NAMES: [&str; 2] = ["localhost", "127.0.0.1"];
 
@@ -133,5 +138,58 @@ fn a_session_ends_after_its_lifetime_despite_resumptions() {
             let expected = [Full, Resumed, Resumed, Full, Resumed];
             assert_eq!(kinds, expected, "{version:?}, {tickets:?}");
         }
+    }
+}
+
+/// Keeps sessions without the name of their server, so a client offers any ticket to any name.
+#[derive(Debug)]
+struct NamelessStore(ClientSessionMemoryCache);
+
+impl ClientSessionStore for NamelessStore {
+    fn set_kx_hint(&self, _: ServerName<'static>, _: NamedGroup) {}
+    fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
+        None
+    }
+    fn set_tls12_session(&self, _: ServerName<'static>, value: Tls12ClientSessionValue) {
+        self.0.set_tls12_session(any_name(), value);
+    }
+    fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        self.0.tls12_session(&any_name())
+    }
+    fn remove_tls12_session(&self, _: &ServerName<'static>) {
+        self.0.remove_tls12_session(&any_name());
+    }
+    fn insert_tls13_ticket(&self, _: ServerName<'static>, value: Tls13ClientSessionValue) {
+        self.0.insert_tls13_ticket(any_name(), value);
+    }
+    fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        self.0.take_tls13_ticket(&any_name())
+    }
+}
+
+fn any_name() -> ServerName<'static> {
+    ServerName::try_from("any").expect("it is a name")
+}
+
+#[test]
+fn a_session_that_a_ticket_did_not_resume_has_its_whole_lifetime() {
+    let issuer = Issuer::new();
+    for version in [&TLS13, &TLS12] {
+        let server = server(&issuer, Tickets::Fresh, ClientCertificates::None);
+        let mut config = issuer.raw_config_of(&[version]);
+        let store = NamelessStore(ClientSessionMemoryCache::new(8));
+        config.resumption = Resumption::store(Arc::new(store));
+        let mut test = Test::new(Log::new());
+        let hours = |count: u64| Duration::from_secs(count * 60 * 60);
+        let mut kinds = Vec::new();
+        // The second handshake is a full one, because its ticket belongs to another name.
+        for (name, pause) in
+            [("localhost", hours(5)), ("127.0.0.1", hours(8)), ("127.0.0.1", hours(0))]
+        {
+            kinds.extend(connect_and_send(&mut test, &server, &config, name));
+            test.advance(pause);
+        }
+        use HandshakeKind::{Full, Resumed};
+        assert_eq!(kinds, [Full, Full, Resumed], "{version:?}");
     }
 }
