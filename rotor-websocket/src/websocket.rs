@@ -358,7 +358,11 @@ impl<H: Handler> Protocol for WebSocket<H> {
             WatchState::Closing { until, .. } if until <= now => {
                 return self.end(Cause::CloseTimeout, None, transport, scope);
             }
-            WatchState::Ended { until } if until <= now => return Intent::done(),
+            WatchState::Ended { until } if until <= now => {
+                // The server does not take the output.
+                transport.output.truncate(0);
+                return Intent::done();
+            }
             _ => {}
         }
         self.proceed(transport, scope)

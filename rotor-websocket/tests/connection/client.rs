@@ -251,3 +251,16 @@ fn a_client_lets_the_server_end_the_connection() {
     assert!(client.is_ended());
     assert_eq!(Code::NORMAL.number(), 1000);
 }
+
+#[test]
+fn a_client_discards_unsent_output_if_the_server_does_not_end() {
+    let mut client = open();
+    client.limit_room(100);
+    client.send(&server_frame(TEXT, "binary 5000"));
+    client.send(&server_frame(CLOSE, close_payload(1000, "")));
+    assert_eq!(client.context().events.last().unwrap(), "closed 1000 Peer");
+    client.advance(seconds(5));
+    client.make_room(10_000);
+    assert_eq!(client.received_len(), 100);
+    assert!(client.is_ended());
+}
