@@ -74,11 +74,19 @@ impl<S> ProxyStream<S> {
         self.established()?.header.as_ref()
     }
 
-    /// The inner socket has failed before a header could arrive.
+    /// The inner socket has failed before there was a header.
     #[cold]
     fn abandon(&mut self) {
         if let State::Receiving(receiver) = &mut self.state {
             receiver.abandon();
+        }
+        self.set_failed();
+    }
+
+    /// There will be no header: an unsent one must not keep the connection from ending.
+    #[cold]
+    fn set_failed(&mut self) {
+        if !self.is_open() {
             self.state = State::Failed;
         }
     }
@@ -208,6 +216,7 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
     }
 
     fn cancel_handshake(&mut self) -> bool {
+        self.set_failed();
         self.inner.cancel_handshake()
     }
 
@@ -379,6 +388,14 @@ mod tests {
         fn local_address(&self) -> Option<SocketAddr> {
             None
         }
+    }
+
+    #[test]
+    fn a_cancelled_handshake_leaves_nothing_to_be_sent() {
+        let mut stream = ProxyStream::sending(Unseen(b""), &ProxyHeader::local());
+        assert!(stream.wants_write());
+        assert!(!stream.cancel_handshake());
+        assert_eq!((stream.wants_write(), stream.unsent_len()), (false, 0));
     }
 
     #[test]
