@@ -12,6 +12,14 @@ where
     S: StreamSocket<Target: 'static>,
     A: Destination<S, C>,
 {
+    fn may_agree_on(&self, protocol: &[u8]) -> bool {
+        self.address().may_agree_on(protocol)
+    }
+
+    fn without(self, protocol: &[u8]) -> Option<Self> {
+        self.with_other_address(|address| address.without(protocol))
+    }
+
     fn resolve(&self, scope: &Scope<'_, C>) -> Resolution<ProxyTarget<S::Target>> {
         let header = self.header().clone();
         self.address().resolve(scope).map(move |address| ProxyTarget::new(address, header.clone()))

@@ -169,6 +169,14 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
         Ok(ProxyStream::sending(inner, target.header()))
     }
 
+    fn may_agree_on(target: &ProxyTarget<S::Target>, protocol: &[u8]) -> bool {
+        S::may_agree_on(target.address(), protocol)
+    }
+
+    fn without(target: ProxyTarget<S::Target>, protocol: &[u8]) -> Option<ProxyTarget<S::Target>> {
+        target.with_other_address(|address| S::without(address, protocol))
+    }
+
     #[inline]
     fn read_unseen(&mut self, buf: &mut ReadBuf<'_>) -> io::Result<()> {
         if let State::Open(Some(established)) = &mut self.state
@@ -337,6 +345,7 @@ impl<S> fmt::Debug for ProxyStream<S> {
 #[cfg(test)]
 mod tests {
     use rotor_core::backend::Source;
+    use rotor_stream::{Destination, Resolution};
 
     use super::*;
 
@@ -368,11 +377,18 @@ mod tests {
     }
 
     impl StreamSocket for Unseen {
-        type Target = ();
+        /// The protocols that it offers.
+        type Target = &'static str;
         const READS_UNSEEN: bool = true;
 
-        fn connect<C>((): &(), _: &Scope<'_, C>) -> io::Result<Unseen> {
+        fn connect<C>(_: &&'static str, _: &Scope<'_, C>) -> io::Result<Unseen> {
             Err(ErrorKind::Unsupported.into())
+        }
+        fn may_agree_on(target: &&'static str, protocol: &[u8]) -> bool {
+            target.as_bytes().starts_with(protocol)
+        }
+        fn without(target: &'static str, protocol: &[u8]) -> Option<&'static str> {
+            target.as_bytes().starts_with(protocol).then_some("http/1.1")
         }
         fn read_unseen(&mut self, buf: &mut ReadBuf<'_>) -> io::Result<()> {
             let count = buf.put_slice(self.0);
@@ -396,6 +412,42 @@ mod tests {
         assert!(stream.wants_write());
         assert!(!stream.cancel_handshake());
         assert_eq!((stream.wants_write(), stream.unsent_len()), (false, 0));
+    }
+
+    #[test]
+    fn a_target_offers_the_protocols_of_its_address() {
+        type Socket = ProxyStream<Unseen>;
+        let target = |offers| ProxyTarget::new(offers, ProxyHeader::local());
+        assert!(Socket::may_agree_on(&target("h2 http/1.1"), b"h2"));
+        assert!(!Socket::may_agree_on(&target("http/1.1"), b"h2"));
+        assert!(Socket::without(target("h2 http/1.1"), b"h2") == Some(target("http/1.1")));
+        assert!(Socket::without(target("http/1.1"), b"h2").is_none());
+    }
+
+    /// A name that is known, and offers HTTP/2.
+    struct Named;
+
+    impl Destination<Unseen, ()> for Named {
+        fn may_agree_on(&self, protocol: &[u8]) -> bool {
+            protocol == b"h2"
+        }
+        fn without(self, protocol: &[u8]) -> Option<Named> {
+            (protocol == b"h2").then_some(Named)
+        }
+        fn resolve(&self, _: &Scope<'_, ()>) -> Resolution<&'static str> {
+            Resolution::Known("h2 http/1.1")
+        }
+    }
+
+    #[test]
+    fn a_destination_offers_the_protocols_of_its_name() {
+        fn is_offered(named: &impl Destination<ProxyStream<Unseen>, ()>, protocol: &[u8]) -> bool {
+            named.may_agree_on(protocol)
+        }
+        let named = || ProxyTarget::new(Named, ProxyHeader::local());
+        assert!(is_offered(&named(), b"h2") && !is_offered(&named(), b"http/1.1"));
+        assert!(Destination::<ProxyStream<Unseen>, ()>::without(named(), b"h2").is_some());
+        assert!(Destination::<ProxyStream<Unseen>, ()>::without(named(), b"http/1.1").is_none());
     }
 
     #[test]

@@ -48,6 +48,15 @@ impl<A> ProxyTarget<A> {
     pub fn header(&self) -> &ProxyHeader {
         &self.header
     }
+
+    /// Returns the same header with what `change` makes of the address, if it makes anything.
+    pub(crate) fn with_other_address(
+        self,
+        change: impl FnOnce(A) -> Option<A>,
+    ) -> Option<ProxyTarget<A>> {
+        let ProxyTarget { address, header } = self;
+        change(address).map(|address| ProxyTarget { address, header })
+    }
 }
 
 impl<A: fmt::Debug> fmt::Debug for ProxyTarget<A> {
