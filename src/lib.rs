@@ -69,7 +69,7 @@
 //! | [`Loop`], [`LoopInstance`], [`Config`], [`Exit`] | making, running and ending a loop |
 //! | [`Notifier`], [`Port`] and [`Future`], [`Mailbox`] | waking a machine; one-shot and bounded channels to it |
 //! | [`Scope::offload`], [`OffloadPool`] | work for other threads |
-//! | [`Blocking`], [`Stuck`] | noticing handlers that hold up their loop |
+//! | [`Blocking`], [`StuckReport`] | noticing handlers that hold up their loop |
 //! | [`LoopHandle`], [`Broadcast`], [`Machines`], [`Stats`] | reaching a loop from outside |
 //! | [`rotor_compose!`], [`Compose2`], [`BoxMachine`] | several protocols in one loop |
 //! | [`net`] | sockets, and the traits that machines ask for instead |

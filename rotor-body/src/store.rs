@@ -51,13 +51,13 @@ pub enum IfExists {
 ///
 /// ```
 /// # mod rotor { pub use rotor_body as body; }
-/// use rotor::body::{Body, Dir, How};
+/// use rotor::body::{Body, Dir, IfExists};
 ///
 /// # fn main() -> std::io::Result<()> {
 /// # let path = std::env::temp_dir().join(format!("rotor-body-doc-{}", std::process::id()));
 /// # std::fs::create_dir_all(&path)?;
 /// let dir = Dir::open(&path)?;
-/// let job = Body::from("kept").store_in(&dir, "name", How::New);
+/// let job = Body::from("kept").store_in(&dir, "name", IfExists::New);
 /// // In a handler: scope.offload(move || job.run())
 /// job.run()?;
 /// assert_eq!(std::fs::read(path.join("name"))?, b"kept");

@@ -154,8 +154,8 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
         let _ = self.end_queue.set(Box::new(end_queue));
     }
 
-    /// Returns the queue in which functions of `AtEnd` wait for a context of this type; `None` for
-    /// the context of an early scope.
+    /// Returns the queue in which functions of `ReturnOnDrop` wait for a context of this type;
+    /// `None` for the context of an early scope.
     pub(crate) fn end_queue<C: 'static>(&self) -> Option<AnyEndQueue<C>> {
         self.end_queue.get()?.downcast_ref().cloned()
     }

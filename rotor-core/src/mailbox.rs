@@ -303,9 +303,9 @@ impl<V: Send + 'static> Sender<V> {
     /// reserved for it. Senders are served in the order in which they came. While any sender waits,
     /// [`send`](Sender::send) returns `Full`.
     ///
-    /// The future resolves to [`Lost::Dropped`](crate::Lost::Dropped) when the mailbox is gone. If
-    /// a mailbox outlives its machine, for example in the context, this is noticed only when
-    /// someone next sends or asks for room. Dropping the future leaves the line.
+    /// The future resolves to [`FutureError::Dropped`](crate::FutureError::Dropped) when the
+    /// mailbox is gone. If a mailbox outlives its machine, for example in the context, this is
+    /// noticed only when someone next sends or asks for room. Dropping the future leaves the line.
     ///
     /// ```
     /// # use rotor_core as rotor;

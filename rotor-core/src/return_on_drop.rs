@@ -47,7 +47,7 @@ pub(crate) type AnyEndQueue<C> = Arc<dyn EndQueue<C>>;
 ///
 /// ```
 /// # use rotor_core as rotor;
-/// use rotor::{AtEnd, Machine, Response, Scope};
+/// use rotor::{ReturnOnDrop, Machine, Response, Scope};
 ///
 /// #[derive(Default)]
 /// struct Room {
@@ -67,7 +67,7 @@ pub(crate) type AnyEndQueue<C> = Arc<dyn EndQueue<C>>;
 ///     }
 /// }
 ///
-/// struct Guest(AtEnd<Visit, Room>);
+/// struct Guest(ReturnOnDrop<Visit, Room>);
 ///
 /// impl Machine for Guest {
 ///     type Context = Room;
@@ -150,6 +150,6 @@ impl<V: Send + 'static, C: 'static> Drop for ReturnOnDrop<V, C> {
 
 impl<V: Send + fmt::Debug + 'static, C: 'static> fmt::Debug for ReturnOnDrop<V, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("AtEnd").field(&self.value).finish()
+        f.debug_tuple("ReturnOnDrop").field(&self.value).finish()
     }
 }

@@ -276,8 +276,8 @@ impl<R> BlockingReply<R> {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use rotor_core::{BlockingReply, Lost};
-    /// fn in_time(reply: BlockingReply<u64>) -> Result<Option<u64>, Lost> {
+    /// # use rotor_core::{BlockingReply, FutureError};
+    /// fn in_time(reply: BlockingReply<u64>) -> Result<Option<u64>, FutureError> {
     ///     match reply.wait_timeout(Duration::from_secs(1)) {
     ///         Ok(answer) => answer.map(Some),
     ///         Err(_late) => Ok(None), // dropped here: nobody waits for it

@@ -286,7 +286,7 @@ impl fmt::Debug for ServiceManager {
 
 impl fmt::Debug for ServiceManagerThread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Attendance")
+        f.write_str("ServiceManagerThread")
     }
 }
 

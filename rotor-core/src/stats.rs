@@ -52,9 +52,9 @@ pub struct Stats {
     /// ended. This includes jobs that did not even begin for that reason.
     pub unclaimed: u64,
     /// Handlers that held up the loop for too long, and series of handlers that did so together.
-    /// Each counts once, however long it lasts ([`Stuck`](crate::Stuck)). This and the next two are
-    /// counted only with [`Config::blocking`](crate::Config::blocking), and while the handler runs,
-    /// not at the end of the turn.
+    /// Each counts once, however long it lasts ([`StuckReport`](crate::StuckReport)). This and the
+    /// next two are counted only with [`Config::blocking`](crate::Config::blocking), and while the
+    /// handler runs, not at the end of the turn.
     pub stuck: u64,
     /// How often the loop had not polled for that long because other threads had its CPU. The
     /// computer is overloaded, and no handler is to blame.

@@ -36,7 +36,7 @@ use crate::uncoded::check_uncoded;
 /// assert_eq!(pair, (1, "one".to_owned()));
 /// let refused = json::read::<(u32, String)>(b"[1]", 100).expect_err("one is missing");
 /// assert_eq!(refused.status(), Status::UNPROCESSABLE_CONTENT);
-/// # Ok::<(), rotor_service::Refused>(())
+/// # Ok::<(), rotor_service::Rejection>(())
 /// ```
 pub fn read<T: DeserializeOwned>(body: &[u8], bytes_max: usize) -> Result<T, Rejection> {
     if body.len() > bytes_max {

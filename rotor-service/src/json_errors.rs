@@ -17,10 +17,10 @@ use crate::refused::Rejection;
 /// # mod rotor { pub use rotor_http as http; }
 /// use rotor_async::http::{Answer, Request, serve};
 /// use rotor::http::Status;
-/// use rotor_service::{Refused, json_errors};
+/// use rotor_service::{Rejection, json_errors};
 ///
-/// async fn locked(_: Request) -> Result<Answer, Refused> {
-///     Err(Refused::new(Status::FORBIDDEN, "it is locked"))
+/// async fn locked(_: Request) -> Result<Answer, Rejection> {
+///     Err(Rejection::new(Status::FORBIDDEN, "it is locked"))
 /// }
 ///
 /// fn main() -> Result<(), rotor::http::server::ServeError> {

@@ -15,7 +15,7 @@
 //! # mod rotor { pub use rotor_http as http; }
 //! use rotor::http::Status;
 //! use rotor::http::server::{Reply, Response, Scope, Serve};
-//! use rotor_service::{Json, Path, Query, Refused, Router, json};
+//! use rotor_service::{Json, Path, Query, Rejection, Router, json};
 //!
 //! fn greet(
 //!     Path(name): Path<String>,
@@ -30,7 +30,7 @@
 //!     Json(numbers): Json<Vec<f64>>,
 //!     response: &mut Response<'_>,
 //!     _: &mut Scope<'_, ()>,
-//! ) -> Result<Reply, Refused> {
+//! ) -> Result<Reply, Rejection> {
 //!     let by: f64 = query.parse("by")?.unwrap_or(1.0);
 //!     let numbers: Vec<f64> = numbers.iter().map(|number| number * by).collect();
 //!     Ok(json::reply(response, Status::OK, &numbers))

@@ -20,7 +20,7 @@ pub const PAIRS_MAX: usize = 1_000;
 /// assert_eq!((pairs.get("q"), pairs.get("none")), (Some("two words"), None));
 /// assert_eq!(pairs.parse("page")?, Some(3));
 /// assert_eq!(pairs.all("tag").collect::<Vec<_>>(), ["a", "b"]);
-/// # Ok::<(), rotor_service::Refused>(())
+/// # Ok::<(), rotor_service::Rejection>(())
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Pairs(Vec<(String, String)>);

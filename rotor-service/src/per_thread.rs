@@ -31,14 +31,14 @@ type BoxError = Box<dyn Error + Send + Sync>;
 /// # Examples
 ///
 /// ```
-/// use rotor_service::{PerThread, Refused};
+/// use rotor_service::{PerThread, Rejection};
 ///
 /// # struct Connection;
 /// # impl Connection {
 /// #     fn open(_: &str) -> Result<Connection, std::io::Error> { Ok(Connection) }
 /// #     fn count(&self) -> Result<u64, std::io::Error> { Ok(7) }
 /// # }
-/// async fn count(database: &PerThread<Connection>) -> Result<u64, Refused> {
+/// async fn count(database: &PerThread<Connection>) -> Result<u64, Rejection> {
 ///     database.ask(|connection| connection.count()).await
 /// }
 ///

@@ -72,11 +72,11 @@ impl Rejection {
     /// ```
     /// # mod rotor { pub use rotor_http as http; }
     /// use rotor::http::Status;
-    /// use rotor_service::Refused;
+    /// use rotor_service::Rejection;
     ///
-    /// fn token(authorization: Option<&[u8]>) -> Result<&[u8], Refused> {
+    /// fn token(authorization: Option<&[u8]>) -> Result<&[u8], Rejection> {
     ///     authorization.and_then(|value| value.strip_prefix(b"Bearer ")).ok_or_else(|| {
-    ///         Refused::new(Status::UNAUTHORIZED, "a token is needed")
+    ///         Rejection::new(Status::UNAUTHORIZED, "a token is needed")
     ///             .field("WWW-Authenticate", "Bearer")
     ///     })
     /// }

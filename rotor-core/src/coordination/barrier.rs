@@ -43,7 +43,7 @@ impl Barrier {
     ///
     /// Dropping the future before that withdraws the arrival, so another machine has to arrive. If
     /// the last clone of the barrier is dropped, the future returns
-    /// [`Lost::Dropped`](crate::Lost::Dropped).
+    /// [`FutureError::Dropped`](crate::FutureError::Dropped).
     pub fn arrive<C>(&self, scope: &Scope<'_, C>) -> Future<BarrierReached> {
         let (port, future) = scope.create_future();
         let others = {

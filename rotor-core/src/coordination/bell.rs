@@ -33,8 +33,8 @@ impl Bell {
     }
 
     /// Listens for one ring. The machine is woken by the first ring that is for it, or when the
-    /// last clone of the bell is dropped ([`Lost::Dropped`](crate::Lost::Dropped)). Dropping the
-    /// future stops listening.
+    /// last clone of the bell is dropped ([`FutureError::Dropped`](crate::FutureError::Dropped)).
+    /// Dropping the future stops listening.
     pub fn listen<C>(&self, scope: &Scope<'_, C>) -> Future<()> {
         let (port, future) = scope.create_future();
         self.shared.lock().push_port(port, Arc::downgrade(&self.shared) as _);

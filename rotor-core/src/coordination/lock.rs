@@ -195,6 +195,6 @@ impl<T> fmt::Debug for Lock<T> {
 
 impl<T: fmt::Debug> fmt::Debug for LockGuard<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Held").field(&self.value).finish()
+        f.debug_tuple("LockGuard").field(&self.value).finish()
     }
 }

@@ -148,7 +148,7 @@ impl<F> Drop for AddRequest<F> {
 
 impl<F> fmt::Debug for PendingAdd<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Adding")
+        f.write_str("PendingAdd")
     }
 }
 

@@ -1,5 +1,5 @@
 //! Closures that run between the handlers of a loop, and machines that are added to it, from any
-//! thread. Also the functions of `AtEnd` values whose owners have ended.
+//! thread. Also the functions of `ReturnOnDrop` values whose owners have ended.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
@@ -159,7 +159,7 @@ pub(super) struct PostQueue<M: Machine> {
 struct QueuedPosts<M: Machine> {
     posts: Vec<Post<M>>,
     closed: bool,
-    /// At most as many as there were `AtEnd` values, so no limit is needed.
+    /// At most as many as there were `ReturnOnDrop` values, so no limit is needed.
     ends: Vec<EndFunction<M::Context>>,
     ends_closed: bool,
 }
@@ -225,7 +225,7 @@ impl<M: Machine> PostQueue<M> {
         for end in ends {
             dispatch.clock().before_call(refs.backend, refs.environment);
             if let Some(heartbeat) = dispatch.heartbeat() {
-                heartbeat.record_closure("the function of an `AtEnd`");
+                heartbeat.record_closure("the function of an `ReturnOnDrop`");
             }
             run_end(end, refs.context);
         }
@@ -260,8 +260,8 @@ impl<M: Machine> PostQueue<M> {
         (std::mem::take(&mut queued.posts), std::mem::take(&mut queued.ends))
     }
 
-    /// Runs the functions of `AtEnd` values after the last turn, until there are none: what they
-    /// drop may own such a value itself.
+    /// Runs the functions of `ReturnOnDrop` values after the last turn, until there are none: what
+    /// they drop may own such a value itself.
     pub(super) fn run_end_functions(&self, context: &mut M::Context) {
         loop {
             let mut queued = self.queued.lock().unwrap_or_else(PoisonError::into_inner);
@@ -307,6 +307,6 @@ impl<M: Machine> EndQueue<M::Context> for PostQueue<M> {
 
 fn run_end<C>(end: EndFunction<C>, context: &mut C) {
     if let Err(panicked) = guard(|| end(context)) {
-        log_guarded!(error, "the function of an `AtEnd` {panicked}");
+        log_guarded!(error, "the function of an `ReturnOnDrop` {panicked}");
     }
 }

@@ -69,8 +69,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     ///
     /// # Errors
     ///
-    /// When the backend can no longer wait, or it or its clock panics between handlers. The machines
-    /// are unchanged.
+    /// When the backend can no longer wait, or it or its clock panics between handlers. The
+    /// machines are unchanged.
     pub fn run(&mut self) -> io::Result<Exit> {
         if let Some(run) = self.run {
             return run(self);
@@ -247,7 +247,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     }
 
     /// Ends the loop and returns its context. The machines are dropped first, and the functions of
-    /// their [`AtEnd`](crate::AtEnd) values have been applied to the context.
+    /// their [`ReturnOnDrop`](crate::ReturnOnDrop) values have been applied to the context.
     pub fn into_context(mut self) -> M::Context {
         *self.take_context().expect(NOT_RUNNING)
     }
@@ -262,7 +262,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     }
 }
 
-/// Drops the machines while there is still a context for the functions of their `AtEnd` values.
+/// Drops the machines while there is still a context for the functions of their `ReturnOnDrop`
+/// values.
 impl<M: Machine, B: Backend> Drop for LoopInstance<M, B> {
     fn drop(&mut self) {
         drop(self.take_context());

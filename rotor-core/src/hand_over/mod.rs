@@ -53,7 +53,7 @@
 //! | the successor dies *after* it has taken the path | its connections, and those in the queues: the predecessor is draining already |
 //!
 //! If a process gets the listeners and does not serve, this is logged and
-//! [counted](HandOver::sent_away).
+//! [counted](HandOver::rejected_successors).
 //!
 //! A successor with more loops than its predecessor opens further queues in [`tcp`](HandOver::tcp).
 //! The system puts connections into these at once, and they wait until the loops run. If the

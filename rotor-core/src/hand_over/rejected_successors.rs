@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// violate the protocol, are not ready in time, or end before they serve. The log says which; none
 /// of them causes a loss.
 ///
-/// [`HandOver::rejected_successors`](super::HandOver::sent_away) returns the count, and
+/// [`HandOver::rejected_successors`](super::HandOver::rejected_successors) returns the count, and
 /// [`counting`](super::HandOver::counting) sets one that exists already. Clones share their count.
 #[doc(alias = "SentAway")]
 #[derive(Clone, Default)]
@@ -30,6 +30,6 @@ impl RejectedSuccessors {
 
 impl fmt::Debug for RejectedSuccessors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SentAway({})", self.count())
+        write!(f, "RejectedSuccessors({})", self.count())
     }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum OnJobPanic {
     /// Only its result is lost: the panic is logged, the machine gets
-    /// [`Lost::Panicked`](crate::Lost::Panicked), and the thread goes on. The default.
+    /// [`FutureError::Panicked`](crate::FutureError::Panicked), and the thread goes on. The
+    /// default.
     #[default]
     Log,
     /// The panic is logged, then the process aborts. This is for jobs that share state which must

@@ -69,7 +69,7 @@ impl<'a> JobStart<'a> {
 
 impl std::fmt::Debug for JobStart<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Begun(after {:?})", self.queued_for)
+        write!(f, "JobStart(after {:?})", self.queued_for)
     }
 }
 

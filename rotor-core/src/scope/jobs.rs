@@ -46,9 +46,10 @@ impl Default for JobOptions<'_> {
 impl<C> Scope<'_, C> {
     /// Runs `work` on another thread, and wakes this machine when it is done.
     ///
-    /// [`Future::take`] then returns the result, or [`Lost::Panicked`](crate::Lost::Panicked), or
-    /// [`Lost::Dropped`](crate::Lost::Dropped) if the pool ended first. On a simulated loop the
-    /// work takes virtual time instead.
+    /// [`Future::take`] then returns the result, or
+    /// [`FutureError::Panicked`](crate::FutureError::Panicked), or
+    /// [`FutureError::Dropped`](crate::FutureError::Dropped) if the pool ended first. On a
+    /// simulated loop the work takes virtual time instead.
     ///
     /// Dropping the future before a thread has begun the job cancels the job. If it is dropped
     /// later, or this machine has ended, the result is dropped.
@@ -151,8 +152,9 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
     /// Sets the time by which the job must have begun. Default: none.
     ///
     /// A job that no thread has begun by then is dropped, and its future returns
-    /// [`Lost::Late`](crate::Lost::Late). The machine is woken only when a thread gets to the job,
-    /// so set a deadline as well if you cannot wait for that. A job that has begun goes on.
+    /// [`FutureError::Late`](crate::FutureError::Late). The machine is woken only when a thread
+    /// gets to the job, so set a deadline as well if you cannot wait for that. A job that has begun
+    /// goes on.
     #[doc(alias = "deadline")]
     #[doc(alias = "timeout")]
     pub fn begin_before(mut self, time: Time) -> Self {
@@ -167,7 +169,7 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
     /// meanwhile. It still counts towards the pool's limit of jobs; dropping its future frees that
     /// place. A job that has become too late ([`begin_before`](JobBuilder::begin_before)) keeps its
     /// place until its turn has come. If the permits are closed, its future returns
-    /// [`Lost::Cancelled`](crate::Lost::Cancelled).
+    /// [`FutureError::Cancelled`](crate::FutureError::Cancelled).
     ///
     /// With permits, the jobs of several pools can share a resource that stands only a few users at
     /// a time, and one pool can serve several kinds of work without any of them occupying all

@@ -45,7 +45,7 @@ impl<C> Scope<'_, C> {
     ///
     /// ```
     /// # use rotor_core as rotor;
-    /// use rotor::{Future, Place, Ran, Scope};
+    /// use rotor::{Future, Place, RunAtResult, Scope};
     ///
     /// enum Lookup {
     ///     Found(u32),
@@ -55,9 +55,9 @@ impl<C> Scope<'_, C> {
     ///
     /// fn look_up<C>(name: String, place: &Place, scope: &mut Scope<'_, C>) -> Lookup {
     ///     match scope.run_at(place, move || name.len() as u32) {
-    ///         Ran::Now(found) => Lookup::Found(found),
-    ///         Ran::Later(future) => Lookup::Waits(future),
-    ///         Ran::Refused(_work) => Lookup::Busy,
+    ///         RunAtResult::Now(found) => Lookup::Found(found),
+    ///         RunAtResult::Later(future) => Lookup::Waits(future),
+    ///         RunAtResult::Refused(_work) => Lookup::Busy,
     ///     }
     /// }
     /// ```

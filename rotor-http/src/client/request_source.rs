@@ -59,7 +59,7 @@ pub trait RequestSource<K: Client>: Sized {
     /// may be made again. Only called if [`has_http1`](RequestSource::has_http1) returns true. The
     /// connection goes on.
     ///
-    /// The default calls [`return_job`](RequestSource::give_back).
+    /// The default calls [`return_job`](RequestSource::return_job).
     #[doc(alias = "give_to_http1")]
     fn return_for_http1(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
         self.return_job(job, scope);

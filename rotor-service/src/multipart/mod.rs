@@ -57,7 +57,7 @@ const BOUNDARY_BYTES_MAX: usize = 70;
 /// }
 /// form.finish()?;
 /// assert_eq!(length, 6);
-/// # Ok::<(), rotor_service::Refused>(())
+/// # Ok::<(), rotor_service::Rejection>(())
 /// ```
 pub struct Multipart {
     config: MultipartConfig,

@@ -21,14 +21,14 @@ use crate::uncoded::check_uncoded;
 /// # Examples
 ///
 /// ```
-/// use rotor_service::{Asked, FromHead, Refused};
+/// use rotor_service::{RequestParts, FromHead, Rejection};
 ///
 /// /// The user that a field of the request names.
 /// struct User(String);
 ///
 /// impl FromHead for User {
-///     fn from_head(asked: &mut Asked<'_>) -> Result<User, Refused> {
-///         let user = asked.head().field("X-User").ok_or_else(Refused::not_found)?;
+///     fn from_head(asked: &mut RequestParts<'_>) -> Result<User, Rejection> {
+///         let user = asked.head().field("X-User").ok_or_else(Rejection::not_found)?;
 ///         Ok(User(String::from_utf8_lossy(user).into_owned()))
 ///     }
 /// }
@@ -125,14 +125,14 @@ impl FromHead for Cookies {
 /// # mod rotor { pub use rotor_http as http; }
 /// use rotor::http::Status;
 /// use rotor::http::server::{Reply, Response, Scope};
-/// use rotor_service::{Multipart, Refused, Router};
+/// use rotor_service::{Multipart, Rejection, Router};
 ///
 /// fn upload(
 ///     form: Multipart,
 ///     body: &[u8],
 ///     response: &mut Response<'_>,
 ///     _: &mut Scope<'_, ()>,
-/// ) -> Result<Reply, Refused> {
+/// ) -> Result<Reply, Rejection> {
 ///     let files = form.parts(body)?.iter().filter(|part| part.head().is_file()).count();
 ///     Ok(response.reply(Status::OK, "text/plain", format!("{files} files").as_bytes()))
 /// }

@@ -56,14 +56,14 @@ impl<C: 'static, A: IntoNext<C>, E: IntoNext<C>> IntoNext<C> for Result<A, E> {
 /// # mod rotor { pub use rotor_http as http; }
 /// use rotor::http::Status;
 /// use rotor::http::server::{Next, Response, Scope};
-/// use rotor_service::{Refused, RouteFn, or_refuse};
+/// use rotor_service::{Rejection, RouteFn, or_reject};
 /// use std::time::Duration;
 ///
 /// fn words(text: String, _: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Next<RouteFn<()>> {
 ///     let work = move || text.split_whitespace().count();
-///     Next::offload(scope, Duration::from_secs(5), work, or_refuse(|count: usize, response, _| {
+///     Next::offload(scope, Duration::from_secs(5), work, or_reject(|count: usize, response, _| {
 ///         if count == 0 {
-///             return Err(Refused::new(Status::BAD_REQUEST, "no words"));
+///             return Err(Rejection::new(Status::BAD_REQUEST, "no words"));
 ///         }
 ///         Ok(response.reply(Status::OK, "text/plain", count.to_string().as_bytes()))
 ///     }))

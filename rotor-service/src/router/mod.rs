@@ -69,7 +69,7 @@ pub const ROUTE_BODY_BYTES_MAX: usize = 64 << 10;
 /// # mod rotor { pub use rotor_http as http; }
 /// use rotor::http::Status;
 /// use rotor::http::server::{Reply, Response, Scope};
-/// use rotor_service::{Json, Path, Query, Refused, Router, json};
+/// use rotor_service::{Json, Path, Query, Rejection, Router, json};
 ///
 /// type Notes = Vec<String>;
 ///
@@ -77,7 +77,7 @@ pub const ROUTE_BODY_BYTES_MAX: usize = 64 << 10;
 ///     Query(query): Query,
 ///     response: &mut Response<'_>,
 ///     notes: &mut Scope<'_, Notes>,
-/// ) -> Result<Reply, Refused> {
+/// ) -> Result<Reply, Rejection> {
 ///     let limit = query.parse("limit")?.unwrap_or(20);
 ///     Ok(json::reply(response, Status::OK, &notes[..notes.len().min(limit)]))
 /// }
@@ -95,8 +95,8 @@ pub const ROUTE_BODY_BYTES_MAX: usize = 64 << 10;
 ///     Path(id): Path<usize>,
 ///     response: &mut Response<'_>,
 ///     notes: &mut Scope<'_, Notes>,
-/// ) -> Result<Reply, Refused> {
-///     let note = notes.get(id).ok_or_else(Refused::not_found)?;
+/// ) -> Result<Reply, Rejection> {
+///     let note = notes.get(id).ok_or_else(Rejection::not_found)?;
 ///     Ok(json::reply(response, Status::OK, note))
 /// }
 ///
@@ -198,7 +198,7 @@ impl<C: 'static> Router<C> {
     ///
     /// use rotor::http::Status;
     /// use rotor::http::server::{Head, Reply, Response, Scope};
-    /// use rotor_service::{Refused, RouteError, Router};
+    /// use rotor_service::{Rejection, RouteError, Router};
     ///
     /// /// The context, with the tokens that are accepted.
     /// struct Shared {
@@ -209,12 +209,12 @@ impl<C: 'static> Router<C> {
     ///     head: &Head<'_>,
     ///     _: &mut Response<'_>,
     ///     shared: &mut Scope<'_, Shared>,
-    /// ) -> Result<(), Refused> {
+    /// ) -> Result<(), Rejection> {
     ///     let token = head.field("Authorization").and_then(|value| value.strip_prefix(b"Bearer "));
     ///     if token.is_some_and(|token| shared.tokens.contains(token)) {
     ///         return Ok(());
     ///     }
-    ///     let refused = Refused::new(Status::UNAUTHORIZED, "a token is needed");
+    ///     let refused = Rejection::new(Status::UNAUTHORIZED, "a token is needed");
     ///     Err(refused.field("WWW-Authenticate", "Bearer"))
     /// }
     ///
@@ -331,9 +331,9 @@ impl<C: 'static> Router<C> {
     ///
     /// ```compile_fail,E0080
     /// # use rotor_http::server::{Reply, Response, Scope};
-    /// # use rotor_service::{Path, Router, Refused};
-    /// fn of_path(_: Path<u8>, _: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Refused {
-    ///     Refused::not_found()
+    /// # use rotor_service::{Path, Router, Rejection};
+    /// fn of_path(_: Path<u8>, _: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Rejection {
+    ///     Rejection::not_found()
     /// }
     ///
     /// let router: Router<()> = Router::new().fallback(of_path);
@@ -363,13 +363,13 @@ impl<C: 'static> Router<C> {
     /// # mod rotor { pub use rotor_http as http; }
     /// use rotor::http::Status;
     /// use rotor::http::server::{Reply, Response, Scope};
-    /// use rotor_service::{Asked, FromHead, Path, Refused, RouteError, Router};
+    /// use rotor_service::{RequestParts, FromHead, Path, Rejection, RouteError, Router};
     ///
     /// /// The owner of the notes: the parameter `{user}`.
     /// struct User(String);
     ///
     /// impl FromHead for User {
-    ///     fn from_head(asked: &mut Asked<'_>) -> Result<User, Refused> {
+    ///     fn from_head(asked: &mut RequestParts<'_>) -> Result<User, Rejection> {
     ///         Ok(User(asked.parameters().text("user")?.into_owned()))
     ///     }
     /// }

@@ -13,7 +13,7 @@ pub(in crate::event_loop) struct Baton<M: Machine, B: Backend> {
 }
 
 impl<M: Machine, B: Backend> Baton<M, B> {
-    /// Runs the functions of `AtEnd` values that were dropped since closures were run.
+    /// Runs the functions of `ReturnOnDrop` values that were dropped since closures were run.
     pub(in crate::event_loop) fn run_end_functions(&mut self) {
         self.loop_state.core.posts().run_end_functions(&mut self.context);
     }

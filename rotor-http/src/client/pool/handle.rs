@@ -112,7 +112,7 @@ impl<K: Client, O> fmt::Debug for Pool<K, O> {
 
 impl<K, O: fmt::Debug> fmt::Debug for PoolRequest<K, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ask")
+        f.debug_struct("PoolRequest")
             .field("origin", &self.origin)
             .field("deadline", &self.deadline)
             .finish_non_exhaustive()

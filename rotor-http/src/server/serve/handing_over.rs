@@ -17,7 +17,7 @@ impl<K> Serve<K> {
     /// in the meantime, this process serves, even if it cannot take the path, and then logs the
     /// error. In the hand-over, the listeners are called `http`. This works on Linux; on other
     /// systems `run` fails with `Unsupported`. Processes that ask and then do not take over are
-    /// [counted](Serve::sent_away).
+    /// [counted](Serve::rejected_successors).
     #[doc(alias = "restart")]
     pub fn hand_over(mut self, path: impl Into<PathBuf>) -> Serve<K> {
         self.settings.hand_over.path = Some(path.into());
