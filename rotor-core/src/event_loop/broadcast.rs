@@ -225,7 +225,7 @@ impl<M: Machine> PostQueue<M> {
         for end in ends {
             dispatch.clock().before_call(refs.backend, refs.environment);
             if let Some(heartbeat) = dispatch.heartbeat() {
-                heartbeat.record_closure("the function of an `ReturnOnDrop`");
+                heartbeat.record_closure("the function of a `ReturnOnDrop`");
             }
             run_end(end, refs.context);
         }
@@ -307,6 +307,6 @@ impl<M: Machine> EndQueue<M::Context> for PostQueue<M> {
 
 fn run_end<C>(end: EndFunction<C>, context: &mut C) {
     if let Err(panicked) = guard(|| end(context)) {
-        log_guarded!(error, "the function of an `ReturnOnDrop` {panicked}");
+        log_guarded!(error, "the function of a `ReturnOnDrop` {panicked}");
     }
 }

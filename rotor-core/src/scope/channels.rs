@@ -64,7 +64,7 @@ struct ImmediateQueue;
 impl EndQueue<NoContext> for ImmediateQueue {
     fn push(&self, end: EndFunction<NoContext>) -> Result<(), EndFunction<NoContext>> {
         if let Err(panicked) = guard(|| end(&mut NoContext)) {
-            log_guarded!(error, "the function of an `ReturnOnDrop` {panicked}");
+            log_guarded!(error, "the function of a `ReturnOnDrop` {panicked}");
         }
         Ok(())
     }
