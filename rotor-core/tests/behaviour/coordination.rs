@@ -257,7 +257,7 @@ fn a_lock_is_held_by_one_machine_at_a_time_in_order() {
     let (last, waits_longer) = test_loop.ask(|scope| lock.ask(scope));
     held.push('a');
     assert!(lock.try_take().is_none());
-    assert_eq!(format!("{lock:?} {held:?}"), "Lock(held: true, 4 wait) Held(Some(\"a\"))");
+    assert_eq!(format!("{lock:?} {held:?}"), "Lock(held: true, 4 wait) LockGuard(Some(\"a\"))");
     drop(leaves);
     test_loop.end(ended);
     drop(held);

@@ -347,6 +347,9 @@ impl<K: Client> Next<K> {
     /// [`recv`](Next::recv). Further data stays in the socket, and the server has to wait. The
     /// handler decides how long that lasts: no limit of time applies to the server meanwhile.
     ///
+    /// Before the first head of the response, this has no effect until that has arrived. After an
+    /// interim head, over HTTP/1.1, the next head is held off, too.
+    ///
     /// The end of the body is reported all the same: [`response_end`](super::Client::response_end),
     /// which delivers no data, follows the last piece at once.
     #[doc(alias = "backpressure")]

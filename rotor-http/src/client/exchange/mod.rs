@@ -170,16 +170,18 @@ impl<K: Client> Exchange<K> {
     /// Processes the input that is there.
     pub(super) fn receive(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ExchangeFlow<K> {
         // While the handler holds the body off, the body stays with the server. This is the
-        // backpressure. The head is no part of the body, so it is read nevertheless.
+        // backpressure. The head is no part of the body, so it is read nevertheless; but a handler
+        // that passes interim heads on holds off the next one, too.
+        let is_held = self.body.is_held() && (self.interim > 0 || !self.body.awaits_head());
         if self.request.is_unstarted() {
             self.watch_unstarted(io)
+        } else if is_held {
+            Flow::Wait(self.wait(None, io))
         } else if self.body.awaits_head() && self.request.is_framed() {
             // The head of the response comes in a frame of its own.
             Flow::Wait(self.wait(None, io))
         } else if self.body.awaits_head() {
             self.read_head(io)
-        } else if self.body.is_held() {
-            Flow::Wait(self.wait(None, io))
         } else {
             self.read_body(io)
         }
