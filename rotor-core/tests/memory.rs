@@ -274,16 +274,19 @@ fn a_notifier_allocates_no_memory() {
     let _alone = lock_tests();
     let mut instance =
         Loop::<Idle>::new(&Config::new()).expect("there are descriptors").instantiate(());
-    let mut notifiers: Vec<Notifier> = Vec::with_capacity(10_000);
-    let before = live_bytes();
-    let made = instance.add_machine_with(|scope| {
-        notifiers.extend((0..10_000).map(|_| scope.notifier()));
-        Response::ok(Idle { _state: [0; 8] })
+    let mut notifiers: Vec<Notifier> = Vec::with_capacity(30_000);
+    // The harness may start a thread meanwhile, whose allocations count, but not each time.
+    let allocated = [(); 3].map(|()| {
+        let before = live_bytes();
+        let made = instance.add_machine_with(|scope| {
+            notifiers.extend((0..10_000).map(|_| scope.notifier()));
+            Response::ok(Idle { _state: [0; 8] })
+        });
+        made.expect("there is room");
+        live_bytes() - before
     });
-    made.expect("there is room");
-    // An allocation takes at least 16 bytes. The harness, which starts threads in the meantime,
-    // takes fewer than 8 bytes per notifier.
-    assert!(live_bytes() - before < 80_000, "{} bytes", live_bytes() - before);
+    let least = allocated.into_iter().min().expect("there are three");
+    assert!(least < 5_000, "half a byte each, for what the harness allocates: {allocated:?}");
 }
 
 /// One of many machines that are called together. It may be the one that has a mailbox.
