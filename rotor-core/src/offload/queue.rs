@@ -62,7 +62,7 @@ const WAKING_MAX: usize = 4;
 
 /// How many waiting jobs an offering thread leaves to each thread that is awake, which will take
 /// one and wake others. Waking a thread costs as much as offering ten jobs
-/// (`doc/decisions/0129-who-offers-a-job-wakes-nobody-while-a-thread-is-awake.md`).
+/// (`doc/decisions/0129-pool-wake-ups.md`).
 const JOBS_PER_THREAD: usize = 16;
 
 /// What to do for waiting jobs, once the lock is released.
