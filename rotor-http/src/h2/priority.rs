@@ -27,15 +27,21 @@ impl Priority {
     /// ```
     pub fn read(value: &[u8]) -> Priority {
         let mut priority = Priority::DEFAULT;
+        priority.read_more(value);
+        priority
+    }
+
+    /// Parses the value of another line of the same field. All lines are one dictionary, in which
+    /// the last member of a name counts (RFC 8941 §4.2).
+    pub(crate) fn read_more(&mut self, value: &[u8]) {
         for member in token_list::list_elements(value) {
             match member {
-                [b'u', b'=', digit @ b'0'..=b'7'] => priority.urgency = digit - b'0',
-                b"i" | b"i=?1" => priority.is_incremental = true,
-                b"i=?0" => priority.is_incremental = false,
+                [b'u', b'=', digit @ b'0'..=b'7'] => self.urgency = digit - b'0',
+                b"i" | b"i=?1" => self.is_incremental = true,
+                b"i=?0" => self.is_incremental = false,
                 _ => {}
             }
         }
-        priority
     }
 }
 

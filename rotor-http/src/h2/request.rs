@@ -282,7 +282,9 @@ impl RegularFields {
                     regular.expects_continue |=
                         is_continue_expected(value).map_err(Refusal::Error)?;
                 }
-                b"priority" => regular.priority = Some(Priority::read(value)),
+                b"priority" => {
+                    regular.priority.get_or_insert(Priority::DEFAULT).read_more(value);
+                }
                 b"cookie" => regular.cookies += 1,
                 _ => {}
             }

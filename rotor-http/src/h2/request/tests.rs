@@ -45,6 +45,21 @@ fn a_request_is_split_into_its_parts() {
     assert_eq!(names, ["x", "content-length", "expect", "priority"]);
 }
 
+/// RFC 9218 §5: `Priority` is a dictionary, of which several lines are one (RFC 8941 §4.2).
+#[test]
+fn several_priority_lines_are_one_dictionary() {
+    for (lines, urgency, is_incremental) in [
+        (&["u=5", "i"][..], 5, true),
+        (&["i", "u=5"], 5, true),
+        (&["u=5, i", "u=1", "i=?0"], 1, false),
+        (&["u=5", ""], 5, false),
+    ] {
+        let fields: Vec<_> = lines.iter().map(|line| ("priority", *line)).collect();
+        let (request, _) = check(&get_with(&fields)).expect("it is well-formed");
+        assert_eq!(request.priority, Some(Priority { urgency, is_incremental }), "{lines:?}");
+    }
+}
+
 #[test]
 fn cookies_are_joined_in_the_place_of_the_first() {
     let fields =
