@@ -79,7 +79,9 @@ impl Http2Config {
     /// Sets how many requests of one connection may be under way at a time. Default 100, the least
     /// that RFC 9113 §6.5.2 recommends. Further requests are refused with REFUSED_STREAM, so that
     /// the client may repeat them. A handler that goes on after its response counts too, but a
-    /// request that is refused because of it does not count as a violation by the client.
+    /// request that is refused because of it does not count as a violation by the client. Neither
+    /// does one that came before the client acknowledged our settings, since it may not have known
+    /// the maximum.
     #[doc(alias = "SETTINGS_MAX_CONCURRENT_STREAMS")]
     pub fn streams_max(mut self, streams: u32) -> Http2Config {
         self.streams_max = streams.max(1);

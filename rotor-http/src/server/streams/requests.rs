@@ -56,13 +56,16 @@ impl<S: Server> Streams<S> {
         let is_full = self.children.len() >= config.streams_max as usize;
         // RFC 9113 §5.1.2: closed streams, whose handlers still have work, do not count.
         let are_open = || self.children.iter().all(|child| child.state != StreamState::Closed);
-        if is_full && are_open() {
+        // §6.5.2: before the peer has received our settings, it knows no maximum.
+        let knows_maximum = self.settings.until() == Time::NEVER;
+        if is_full && knows_maximum && are_open() {
             return Err(Violation::Stream(stream, ErrorCode::RefusedStream));
         }
         if is_full || self.held_output >= config.responses_bytes_max {
             // Handlers may go on, or write more than there is room for, so no more of them are
             // called. This is not only the peer's fault: the peer may repeat the request, and the
-            // refusal does not count as a violation.
+            // refusal does not count as a violation. It costs less than a request that is served,
+            // and the number of those is not limited either.
             Counters::add(&io.config.counters_ref().streams_refused);
             self.reset_stream(stream, ErrorCode::RefusedStream, io);
             return Ok(());

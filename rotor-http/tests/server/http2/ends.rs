@@ -165,6 +165,27 @@ fn settings_must_be_acknowledged() {
     assert_eq!(client.end(), Some(0), "no settings at all");
 }
 
+/// RFC 9113 §6.5.2: there is no limit of streams before the peer has received our settings.
+#[test]
+fn streams_beyond_a_maximum_that_the_peer_does_not_know_yet_are_no_violation() {
+    let config = config();
+    let counters = config.counters();
+    let mut client = Client::silent(config);
+    let all = preface_and_settings(&[]);
+    let (begun, acknowledged) = all.split_at(all.len() - 9);
+    client.send(begun);
+    let get = |number: u32| headers(2 * number + 1, "GET", "/wait-for-ever", &[], true);
+    client.send(&(0..1_000).flat_map(get).collect::<Vec<u8>>());
+    let refused = client.answers.values().filter(|answer| answer.reset == Some(7)).count();
+    assert_eq!((refused, counters.streams_refused(), client.end()), (900, 900, None));
+    // From here on the peer knows the limit.
+    client.send(acknowledged);
+    client.send(&(1_000..1_200).flat_map(get).collect::<Vec<u8>>());
+    assert_eq!(client.end(), None);
+    client.send(&get(1_200));
+    assert_eq!((client.end(), counters.reset_floods()), (Some(11), 1));
+}
+
 /// A short beginning of the preface may also be one of an HTTP/1.1 request.
 #[test]
 fn a_preface_has_the_head_timeout_from_its_first_byte() {
