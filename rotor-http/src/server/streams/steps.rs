@@ -82,6 +82,7 @@ impl<S: Server> Streams<S> {
     #[cold]
     fn fail_child(&mut self, at: usize, status: Status, io: &mut Io<'_, '_, '_, S::Context>) {
         let child = &mut self.children[at];
+        child.code = reset_code(status);
         child.step(io.scope, io.config, |exchange, io| {
             exchange.outgoing.error_page::<S>(status, io);
             exchange.outgoing.end(io.scope, io.config);
@@ -213,5 +214,15 @@ impl<S: Server> Streams<S> {
         if let Some(credit) = left {
             self.reset_streams.record(stream, credit);
         }
+    }
+}
+
+/// Returns the code with which a stream is reset if its response cannot be replaced by the page of
+/// this status. Only a status of ours (5xx) is an error of ours. The others mean that the request
+/// is given up because of the peer, for which RFC 9113 §7 has no code but this.
+fn reset_code(status: Status) -> ErrorCode {
+    match status.code() {
+        400..500 => ErrorCode::Cancel,
+        _ => ErrorCode::InternalError,
     }
 }

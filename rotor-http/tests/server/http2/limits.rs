@@ -5,7 +5,7 @@ use rotor_http::Limits;
 use rotor_http::h2::frame::{flag, kind};
 
 use super::client::{Client, block, config, data, frame, headers};
-use crate::probe::{probe, request};
+use crate::probe::{probe, request, seconds};
 use crate::wire::transcript;
 
 /// The outcome of a GET with these fields, on both versions.
@@ -58,6 +58,36 @@ fn pseudo_fields_do_not_count_against_the_limit_of_fields() {
         let flags = flag::END_HEADERS | flag::END_STREAM;
         client.send(&frame(kind::HEADERS, flags, 1, &block(&fields)));
         assert_eq!(client.answer(1).status, status, "{begun:?} and {others} more");
+    }
+}
+
+/// The response has begun, so there is no error page; the reset must not blame this side.
+#[test]
+fn a_body_failure_after_the_head_resets_with_a_code_that_names_whose_fault_it_is() {
+    const INTERNAL_ERROR: u32 = 2;
+    const CANCEL: u32 = 8;
+    let limits = Limits::new().trailers_max(1).body_grace(seconds(5));
+    let trailers = block(&[("x", "y"), ("z", "w")]);
+    let flags = flag::END_HEADERS | flag::END_STREAM;
+    for (path, cause, code) in [
+        ("/mirror", "trailers", CANCEL),
+        ("/mirror", "slow", CANCEL),
+        ("/mirror", "end", CANCEL),
+        ("/stream-fail", "handler", INTERNAL_ERROR),
+        ("/stream-panic", "handler", INTERNAL_ERROR),
+    ] {
+        let mut client = Client::new(config().limits(limits.clone()));
+        client.send(&headers(1, "POST", path, &[], false));
+        client.send(&data(1, b"hello", false));
+        match cause {
+            "trailers" => client.send(&frame(kind::HEADERS, flags, 1, &trailers)),
+            "slow" => client.driver.advance(seconds(6)),
+            "end" => client.driver.end(),
+            _ => {}
+        }
+        client.read();
+        let answer = client.answer(1);
+        assert_eq!((answer.status, answer.reset), (200, Some(code)), "{path}: {cause}");
     }
 }
 
