@@ -45,9 +45,10 @@ impl<S: Server> Next<S> {
     /// loop's time has reached `time`. Use this to wait for a part of the time that the handler has
     /// for the request.
     ///
-    /// Only one such time is kept: a later call of this function replaces it. If the deadline comes
-    /// first, [`timeout`](Server::timeout) is called instead. If something waits in the handler's
-    /// place at `time` ([`wait`](Next::wait)), the handler that follows it is woken.
+    /// Only one such time is kept: a later call of this function replaces it. If the deadline has
+    /// been reached as well, only [`timeout`](Server::timeout) is called; a handler that goes on
+    /// after an earlier deadline is still woken at `time`. If something waits in the handler's place
+    /// at `time` ([`wait`](Next::wait)), the handler that follows it is woken.
     #[doc(alias = "sleep")]
     #[doc(alias = "timer")]
     pub fn wake_at(state: S, time: Time) -> Next<S> {

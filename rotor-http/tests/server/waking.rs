@@ -150,3 +150,53 @@ fn a_wakeup_due_during_a_wait_is_delivered_to_the_next_handler() {
         assert_eq!(*driver.context(), [began + seconds(woken_after)], "{pause}");
     }
 }
+
+/// Wants to be woken after the seconds of its path, and goes on after its deadline.
+struct PatientHandler;
+
+impl Server for PatientHandler {
+    type Context = Vec<(&'static str, Time)>;
+    type Seed = ();
+    type Upgrade = NoUpgrade<Self::Context>;
+
+    fn headers_received(
+        _: (),
+        head: &Head<'_>,
+        _: &mut Response<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        let pause = head.path()[1..].parse().expect("seconds");
+        Next::wake_at(PatientHandler, scope.now() + seconds(pause))
+    }
+
+    fn timeout(self, _: &mut Response<'_>, scope: &mut Scope<'_, Self::Context>) -> Next<Self> {
+        let now = scope.now();
+        scope.push(("timeout", now));
+        Next::go_on(self).keep_deadline()
+    }
+
+    fn wakeup(self, _: &mut Response<'_>, scope: &mut Scope<'_, Self::Context>) -> Next<Self> {
+        let now = scope.now();
+        scope.push(("wakeup", now));
+        Next::go_on(self).keep_deadline()
+    }
+}
+
+#[test]
+fn a_wakeup_that_is_due_together_with_the_deadline_is_replaced_by_it() {
+    for (pause, expected) in [
+        (3, &[("wakeup", 3), ("timeout", 5)][..]),
+        (5, &[("timeout", 5)]),
+        (7, &[("timeout", 5), ("wakeup", 7)]),
+    ] {
+        let config = ServerConfig::new().limits(Limits::new().handler_timeout(seconds(5)));
+        let seed = HttpSeed::new((), config);
+        let mut driver = Driver::<Connection<PatientHandler>>::new(seed, Vec::new());
+        let began = driver.now();
+        driver.send(&get(&format!("/{pause}")));
+        driver.advance(seconds(60));
+        let expected: Vec<_> =
+            expected.iter().map(|(event, after)| (*event, began + seconds(*after))).collect();
+        assert_eq!(*driver.context(), expected, "{pause}");
+    }
+}

@@ -102,6 +102,10 @@ impl<S: Server> Exchange<S> {
                 }
                 // The handler is told once. From here on it sets its own deadline.
                 self.deadline = HandlerDeadline::Own(Time::NEVER);
+                // It has been called at that time, too. A later time stays.
+                if self.wake_at <= now {
+                    self.wake_at = Time::NEVER;
+                }
             }
             return self
                 .notify_waiting(RequestEvent::Timeout, io, |later, r, s| later.timeout(r, s));
