@@ -149,6 +149,11 @@ impl Incoming {
         own + self.message.as_ref().map_or(0, |message| message.held_bytes())
     }
 
+    /// Returns whether a message is complete and is being decompressed.
+    pub(crate) fn is_inflating(&self) -> bool {
+        self.message.as_ref().is_some_and(|message| message.is_inflating())
+    }
+
     /// Does the next thing that is possible with the input, and calls `emit` with the result. If
     /// `emit` returns a kind, the message is to be passed on.
     pub(crate) fn step(
@@ -157,7 +162,7 @@ impl Incoming {
         terms: &StepOptions,
         emit: impl FnOnce(InputEvent<'_>) -> Option<Kind>,
     ) -> Result<Step, Fault> {
-        if self.message.as_ref().is_some_and(|message| message.is_inflating()) {
+        if self.is_inflating() {
             return self.inflate_step(terms, emit);
         }
         let frame = match self.frame {

@@ -31,6 +31,8 @@ pub(crate) struct Link {
     pub(crate) is_flushed_pending: bool,
     /// There is more to do, but it has to wait for the next turn.
     pub(crate) has_yielded: bool,
+    /// The end of a drain that the handler has not been told of yet.
+    pub(crate) drain_until: Option<Time>,
     /// How many bytes were in the input when it was last checked.
     pub(crate) unread: usize,
     /// How many messages the handler was given.

@@ -77,7 +77,7 @@ impl<H: Handler> WebSocket<H> {
             if self.link.is_dropped {
                 return InputOutcome::Ended(Cause::Dropped, None);
             }
-            if !self.link.accepts_input(transport.output) {
+            if self.is_drain_due() || !self.link.accepts_input(transport.output) {
                 return InputOutcome::Paused;
             }
             if self.incoming.inflated >= self.link.config.inflated_max.max(1) {
@@ -156,10 +156,33 @@ impl<H: Handler> WebSocket<H> {
         if self.handler.is_none() {
             return self.wait_for_end(transport);
         }
-        match self.handle_input(transport, scope) {
+        let mut outcome = self.handle_input(transport, scope);
+        if self.is_drain_due() && !matches!(outcome, InputOutcome::Ended(..)) {
+            self.announce_drain(transport, scope);
+            outcome = self.handle_input(transport, scope);
+        }
+        match outcome {
             InputOutcome::Needs(count) => self.wait_for_input(Some(count), transport),
             InputOutcome::Paused => self.wait_for_input(None, transport),
             InputOutcome::Ended(cause, close) => self.end(cause, close, transport, scope),
+        }
+    }
+
+    /// Returns whether the handler is to be told of a drain now. If it closes then, messages are
+    /// dropped that it has not got. So one that is complete, and is being decompressed, comes
+    /// before, unless the handler holds it.
+    fn is_drain_due(&self) -> bool {
+        self.link.drain_until.is_some() && (self.link.is_held || !self.incoming.is_inflating())
+    }
+
+    fn announce_drain(&mut self, transport: &mut Transport<'_>, scope: &mut Scope<'_, H::Context>) {
+        if let Some(until) = self.link.drain_until.take()
+            && !self.link.is_closing()
+        {
+            let output = &mut *transport.output;
+            self.link.call(&mut self.handler, output, scope, |handler, out, scope| {
+                handler.draining(until, out, scope)
+            });
         }
     }
 
@@ -288,6 +311,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
             is_dropped: false,
             is_flushed_pending: false,
             has_yielded: false,
+            drain_until: None,
             unread: 0,
             messages: 0,
         };
@@ -335,6 +359,9 @@ impl<H: Handler> Protocol for WebSocket<H> {
             self.link.handler_deadline = Time::NEVER;
             let output = &mut *transport.output;
             self.link.call(&mut self.handler, output, scope, H::timeout);
+        }
+        if self.link.is_dropped {
+            return self.end(Cause::Dropped, None, transport, scope);
         }
         self.link.record_unread(transport.input.len(), now);
         // While no input is taken, the peer cannot be heard.
@@ -394,12 +421,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         if let InputOutcome::Ended(cause, close) = self.handle_input(transport, scope) {
             return self.end(cause, close, transport, scope);
         }
-        if !self.link.is_closing() {
-            let output = &mut *transport.output;
-            self.link.call(&mut self.handler, output, scope, |handler, out, scope| {
-                handler.draining(until, out, scope)
-            });
-        }
+        self.link.drain_until = Some(until);
         self.proceed(transport, scope)
     }
 

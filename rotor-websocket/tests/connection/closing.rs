@@ -155,6 +155,18 @@ fn a_handler_that_drops_is_not_called_again() {
 }
 
 #[test]
+fn a_handler_that_drops_at_its_deadline_is_told_so_though_a_pong_is_late_too() {
+    let config = WebSocketConfig::new().ping_after(seconds(3)).pong_within(seconds(4));
+    let (mut driver, counters) = open(config);
+    driver.send(&frame(TEXT, "alarm"));
+    driver.context_mut().on_timeout = Some("drop".to_string());
+    driver.advance(seconds(7));
+    let events = ["opened /", "text alarm", "timeout", "closed 1006 Dropped"];
+    assert_eq!(driver.context().events, events);
+    assert_eq!((driver.is_ended(), counters.pong_timeouts()), (true, 0));
+}
+
+#[test]
 fn a_close_frame_is_sent_even_with_a_zero_close_timeout() {
     for told_by in ["text", "timeout"] {
         let (mut driver, counters) = open(WebSocketConfig::new().close_within(Duration::ZERO));

@@ -255,3 +255,36 @@ fn a_holding_handler_gets_the_inflated_message_after_it_resumes() {
     driver.advance(seconds(3));
     assert_eq!(driver.context().events[1..3], ["timeout", "binary 100000"]);
 }
+
+/// The input at hand is handled before the handler is told of a drain, in which it closes. A
+/// message that takes many turns is no exception, but whatever follows it is.
+#[test]
+fn a_drain_waits_for_the_message_that_is_being_decompressed() {
+    let (mut driver, counters) = open_reading(false, WebSocketConfig::new());
+    let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
+    let mut long = || {
+        codec.reset();
+        frame(0xc2, compressed_bytes(&mut codec, &noise(100_000)))
+    };
+    driver.peer().send(&[long(), long()].concat());
+    let turns = (0..100).take_while(|_| driver.test().turn() && counters.inflated_in_turns() < 3);
+    assert!((3..100).contains(&turns.count()), "{counters:?}");
+    driver.drain(seconds(60));
+    assert_eq!(shown_frames(&driver.take_received()), ["binary 100000", "close 1001"]);
+    driver.send(&frame(CLOSE, close_payload(1001, "")));
+    let events = ["opened /", "binary 100000", "closed 1001 Handler"];
+    assert_eq!(driver.context().events, events);
+}
+
+#[test]
+fn a_handler_that_holds_during_decompression_is_told_of_a_drain_at_once() {
+    let (mut driver, counters) = open_reading(false, WebSocketConfig::new());
+    let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
+    driver.peer().send(&frame(0xc2, compressed_bytes(&mut codec, &noise(100_000))));
+    let turns = (0..100).take_while(|_| driver.test().turn() && counters.inflated_in_turns() < 3);
+    assert!((3..100).contains(&turns.count()), "{counters:?}");
+    driver.context_mut().on_wakeup = Some("hold".to_string());
+    driver.wakeup();
+    driver.drain(seconds(60));
+    assert_eq!(shown_frames(&driver.take_received()), ["close 1001"]);
+}
