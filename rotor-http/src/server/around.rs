@@ -135,11 +135,13 @@ impl<S: Server + 'static, A: Around<S>> PendingReply<A::Outer> for AroundReply<S
         response: &mut Response<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Next<A::Outer> {
-        let AroundReply { inner, mut around } = *self;
-        // A wake-up that was meant for something else is not a call of the handler.
-        if !inner.is_ready() {
-            return inner.wakeup(response, scope).around(around);
+        // A wake-up that was meant for something else is not a call of the handler. The inner wait
+        // is not called either: its value may be set meanwhile by another thread, and it would then
+        // reply without `around`. That value causes a wake-up of its own.
+        if !self.inner.is_ready() {
+            return Next::pending(self);
         }
+        let AroundReply { inner, mut around } = *self;
         let next = around.call(response, scope, |response, scope| inner.wakeup(response, scope));
         next.around(around)
     }
@@ -152,5 +154,123 @@ impl<S: Server + 'static, A: Around<S>> PendingReply<A::Outer> for AroundReply<S
         let AroundReply { inner, mut around } = *self;
         let next = around.call(response, scope, |response, scope| inner.timeout(response, scope));
         next.around(around)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use rotor_stream::testing::Driver;
+
+    use super::*;
+    use crate::no_upgrade::NoUpgrade;
+    use crate::semantics::status::Status;
+    use crate::server::config::ServerConfig;
+    use crate::server::connection::{Connection, HttpSeed};
+    use crate::server::head::Head;
+    use crate::server::request_event::RequestEvent;
+
+    /// A wait whose value is set by another thread between the check for it and the next call. It
+    /// counts the checks; the first one is made when the wait begins.
+    struct ValueAfterCheck(Cell<u32>);
+
+    impl PendingReply<Page> for ValueAfterCheck {
+        fn limit(&self) -> Time {
+            Time::NEVER
+        }
+
+        fn is_ready(&self) -> bool {
+            self.0.replace(self.0.get() + 1) >= 2
+        }
+
+        fn wakeup(
+            self: Box<Self>,
+            response: &mut Response<'_>,
+            _: &mut Scope<'_, ()>,
+        ) -> Next<Page> {
+            match self.0.get() >= 2 {
+                true => response.reply(Status::OK, "text/plain", b"page").into(),
+                false => Next::pending(self),
+            }
+        }
+
+        fn timeout(self: Box<Self>, _: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Page> {
+            Next::fail(Status::SERVICE_UNAVAILABLE)
+        }
+    }
+
+    struct Page;
+
+    impl Server for Page {
+        type Context = ();
+        type Seed = ();
+        type Upgrade = NoUpgrade<()>;
+
+        fn headers_received(
+            (): (),
+            _: &Head<'_>,
+            _: &mut Response<'_>,
+            _: &mut Scope<'_, ()>,
+        ) -> Next<Page> {
+            Next::pending(Box::new(ValueAfterCheck(Cell::new(0))))
+        }
+    }
+
+    /// Adds a field to what is written in a call.
+    struct Marker;
+
+    impl Around<Page> for Marker {
+        type Outer = Marked;
+
+        fn call(
+            &mut self,
+            response: &mut Response<'_>,
+            scope: &mut Scope<'_, ()>,
+            call: impl FnOnce(&mut Response<'_>, &mut Scope<'_, ()>) -> Next<Page>,
+        ) -> Next<Page> {
+            response.with_fields(&[("X-Around", b"yes")], |response| call(response, scope))
+        }
+
+        fn outer(self, page: Page) -> Marked {
+            Marked(page)
+        }
+    }
+
+    struct Marked(Page);
+
+    impl Server for Marked {
+        type Context = ();
+        type Seed = ();
+        type Upgrade = NoUpgrade<()>;
+
+        fn headers_received(
+            (): (),
+            head: &Head<'_>,
+            response: &mut Response<'_>,
+            scope: &mut Scope<'_, ()>,
+        ) -> Next<Marked> {
+            Page::headers_received((), head, response, scope).around(Marker)
+        }
+
+        fn handle(
+            self,
+            event: RequestEvent<'_>,
+            response: &mut Response<'_>,
+            scope: &mut Scope<'_, ()>,
+        ) -> Next<Marked> {
+            self.0.handle(event, response, scope).around(Marker)
+        }
+    }
+
+    #[test]
+    fn a_value_set_during_the_check_for_it_is_answered_inside_the_around() {
+        let seed = HttpSeed::new((), ServerConfig::new());
+        let mut driver = Driver::<Connection<Marked>>::new(seed, ());
+        driver.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        driver.wakeup();
+        driver.settle();
+        let answer = String::from_utf8(driver.take_received()).expect("text");
+        assert!(answer.contains("\r\nX-Around: yes\r\n") && answer.ends_with("page"), "{answer}");
     }
 }
