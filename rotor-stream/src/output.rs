@@ -47,6 +47,8 @@ pub struct Output {
     /// Written after that; created when something other than bytes is added.
     later: Option<Box<LaterSegments>>,
     end: EndState,
+    /// Something that belongs here was lost before it could be added.
+    is_incomplete: bool,
 }
 
 /// Whether more may be added.
@@ -313,6 +315,17 @@ impl Output {
 
     pub(crate) fn set_end_state(&mut self, end: EndState) {
         self.end = end;
+    }
+
+    /// Notes that something that belongs here was lost, so that the connection is reset when its
+    /// protocol fails, even if nothing waits.
+    #[cold]
+    pub(crate) fn set_incomplete(&mut self) {
+        self.is_incomplete = true;
+    }
+
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.is_incomplete
     }
 
     /// Removes written bytes from the front.

@@ -26,8 +26,8 @@ pub enum OutboxFull {
     /// The oldest messages are dropped to make room: for messages that make older ones obsolete,
     /// such as prices and positions.
     DropOldest,
-    /// The connection ends with an error ([`StreamError::Behind`](crate::StreamError::Behind)): for
-    /// peers that must get every message or begin anew.
+    /// The connection ends with an error ([`StreamError::Behind`](crate::StreamError::Behind)) and
+    /// is [reset](crate::Intent::reset): for peers that must get every message or begin anew.
     End,
 }
 

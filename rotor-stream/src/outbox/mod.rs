@@ -26,9 +26,10 @@ use crate::block::Block;
 /// The number of messages and bytes is limited ([`OutboxConfig`]). Each message is sent whole, in
 /// the order of sending, between two calls of the protocol. When the protocol ends, its outbox
 /// closes. After [`Intent::done`](crate::Intent::done) the waiting messages are sent before the
-/// connection ends. The outbox also closes after
-/// [`Transport::shutdown_write`](crate::Transport::shutdown_write), and waiting messages are then
-/// dropped.
+/// connection ends. After [`Intent::error`](crate::Intent::error) they are dropped, and the
+/// connection is reset, so that the peer does not assume that it has all of them. The outbox also
+/// closes after [`Transport::shutdown_write`](crate::Transport::shutdown_write), and waiting
+/// messages are then dropped.
 pub struct Outbox {
     shared: Arc<Shared>,
 }

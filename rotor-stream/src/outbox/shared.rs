@@ -60,6 +60,17 @@ impl Shared {
         })
     }
 
+    /// Refuses further messages, because the protocol has failed. Returns whether messages are lost
+    /// with it.
+    pub(super) fn close(&self) -> bool {
+        self.with(|queue, _| {
+            let loses_messages = queue.is_peer_too_slow || queue.len() > 0;
+            queue.is_closed = true;
+            queue.clear();
+            loses_messages
+        })
+    }
+
     pub(super) fn notify_room_waiters(&self) {
         for notifier in self.with(|queue, config| queue.take_room_waiters(config)) {
             notifier.wakeup();

@@ -4,7 +4,7 @@ use std::any::type_name;
 use std::fmt;
 use std::sync::Arc;
 
-use rotor_core::{Description, Scope, Time};
+use rotor_core::{BoxError, Description, Scope, Time};
 
 use super::Outbox;
 use super::creation::capture_outbox;
@@ -129,7 +129,10 @@ impl<P: HasOutbox> WithOutbox<P> {
                 None => Intent::done(),
             },
             Next::Reset => Intent::reset(),
-            Next::Fail(error) => Intent { next: Next::Fail(error) },
+            Next::Fail(error) => match made {
+                Some(shared) => fail(&shared, error, transport),
+                None => Intent::error(error),
+            },
         }
     }
 
@@ -168,7 +171,7 @@ impl Delivery {
             Next::Wait(inner, wait, deadline) => (inner, wait.unwrap_or(self.wait), deadline),
             Next::Done => return finish(&self.shared, name, transport),
             Next::Reset => return Intent::reset(),
-            Next::Fail(error) => return Intent { next: Next::Fail(error) },
+            Next::Fail(error) => return fail(&self.shared, error, transport),
         };
         // Half of the limit for messages: when this little is left, more messages are moved.
         let half = FlushThreshold::from_bytes(self.shared.config.output_max / 2);
@@ -181,8 +184,8 @@ impl Delivery {
             Ok(FillResult::Emptied) => {}
             // A flush of the inner protocol takes precedence; it also makes room.
             Ok(FillResult::Remaining) => combined.flush = Some(wait.flush.unwrap_or(half)),
-            Ok(FillResult::PeerTooSlow) => return Intent::error(StreamError::Behind(name)),
-            Err(error) => return Intent::error(error),
+            Ok(FillResult::PeerTooSlow) => return fail_behind(&self.shared, name, transport),
+            Err(error) => return fail(&self.shared, error, transport),
         }
         Intent { next: Next::Wait(inner, Some(combined), deadline) }
     }
@@ -192,9 +195,30 @@ impl Delivery {
 /// a message was lost because the peer is too slow, although the machine was not told of it yet.
 fn finish<T>(shared: &Shared, name: &'static str, transport: &mut Transport<'_>) -> Intent<T> {
     match shared.move_all_and_close(transport.output) {
-        FillResult::PeerTooSlow => Intent::error(StreamError::Behind(name)),
+        FillResult::PeerTooSlow => fail_behind(shared, name, transport),
         FillResult::Emptied | FillResult::Remaining => Intent::done(),
     }
+}
+
+/// Ends the connection because the peer is too slow, and a message was lost.
+#[cold]
+fn fail_behind<T>(shared: &Shared, name: &'static str, transport: &mut Transport<'_>) -> Intent<T> {
+    fail(shared, StreamError::Behind(name), transport)
+}
+
+/// Ends the connection with an error. The peer must not see an ordinary end if messages are lost:
+/// it would assume that it has all of them.
+#[cold]
+fn fail<T>(
+    shared: &Shared,
+    error: impl Into<BoxError>,
+    transport: &mut Transport<'_>,
+) -> Intent<T> {
+    // Behind the end of our side, messages are not sent anyway.
+    if shared.close() && !transport.output.is_ended() {
+        transport.output.set_incomplete();
+    }
+    Intent::error(error)
 }
 
 impl<P: HasOutbox> Protocol for WithOutbox<P> {

@@ -227,11 +227,11 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// The same if the protocol's output was not all taken: the peer would assume that it was
-    /// complete.
+    /// The same if the protocol's output was not all taken, or part of it was lost: the peer would
+    /// assume that it was complete.
     #[cold]
     pub(super) fn reset_if_unsent(&mut self) {
-        if self.has_output() {
+        if self.has_output() || self.output.is_incomplete() {
             self.reset();
         }
     }

@@ -28,8 +28,8 @@ struct Shared {
     last_word: Option<Rc<Cell<Option<bool>>>>,
 }
 
-/// Echoes each line. `list` is answered with a thousand bytes in pieces, `quit` with the end;
-/// `hush` is the last line that it answers. A line that is a number makes it wait until no more
+/// Echoes each line. `list` is answered with a thousand bytes in pieces, `quit` with the end,
+/// `fail` with an error; `hush` is the last line that it answers. A line that is a number makes it wait until no more
 /// than that many output bytes are left, and then report that.
 struct Lines {
     /// Dropped before the outbox.
@@ -78,6 +78,7 @@ impl Lines {
                 transport.output.write_all(b"bye\n").expect("an open output");
                 Intent::done()
             }
+            b"fail\n" => Intent::error("not today"),
             b"0\n" | b"1\n" | b"4\n" | b"5\n" | b"50\n" => {
                 let left = std::str::from_utf8(&text).expect("ASCII").trim().parse();
                 self.awaited = left.ok();
@@ -322,6 +323,39 @@ fn a_lagging_peer_sees_no_orderly_end_of_a_protocol_that_is_done() {
         assert!(driver.is_dropped());
         assert_eq!((driver.operations().shutdowns, driver.operations().resets), (0, 1));
         assert!(driver.failures()[0].contains("its peer does not read"), "{:?}", driver.failures());
+    }
+}
+
+/// The senders were faster than the loop, and nothing waits in the output: an ordinary end would
+/// tell the peer that it has everything.
+#[test]
+fn a_peer_whose_messages_are_lost_sees_a_reset_even_if_its_output_is_empty() {
+    for in_place in [false, true] {
+        for line in [&b""[..], b"quit\n", b"fail\n"] {
+            let config = small().when_full(OutboxFull::End);
+            let (mut driver, sender) = driver_with_calls(&config, in_place);
+            driver.peer().send(line);
+            for number in 0..5 {
+                assert_eq!(sender.send(message(number)).is_ok(), number < 4);
+            }
+            driver.settle();
+            assert!(driver.is_dropped());
+            assert_eq!((driver.operations().shutdowns, driver.operations().resets), (0, 1));
+        }
+    }
+}
+
+#[test]
+fn a_protocol_that_fails_before_accepted_messages_are_sent_resets_its_connection() {
+    for in_place in [false, true] {
+        for messages in 0..2 {
+            let (mut driver, sender) = driver_with_calls(&small(), in_place);
+            driver.peer().send(b"fail\n");
+            (0..messages).for_each(|number| sender.send(message(number)).expect("there is room"));
+            driver.settle();
+            assert!(driver.is_dropped());
+            assert_eq!(driver.operations().resets, messages);
+        }
     }
 }
 
