@@ -97,6 +97,23 @@ fn a_queued_connection_waits_for_a_slot_during_a_drain() {
     }
 }
 
+/// Otherwise clients that come during the drain would wait until a connection ends, and then for a
+/// server that is about to end.
+#[test]
+fn a_full_listener_that_nobody_waits_for_closes_its_address_in_a_drain() {
+    let seed = || seed(StreamConfig::new(), |me, _, _, _| Intent::of(me).bytes(1).no_deadline());
+    for idle_min in [Duration::ZERO, Duration::MAX] {
+        let accept = AcceptConfig::new().idle_min(idle_min);
+        for (slots, accept) in [(2, accept.clone()), (100, accept.connections_max(1))] {
+            let (mut test, door) = serve(Config::new().machines_max(slots), accept, seed());
+            let peer = door.connect();
+            test.settle();
+            test.drain(MINUTE);
+            assert!(door.is_closed() && !peer.is_dropped(), "{slots} slots");
+        }
+    }
+}
+
 #[test]
 fn a_drain_waits_out_a_lack_of_descriptors() {
     let (mut test, door) = echo(Config::new(), AcceptConfig::new());

@@ -249,14 +249,21 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.next_room_request = Time::ZERO;
     }
 
-    /// Requests room if a connection waits for it, so that no other is closed needlessly.
+    /// Requests room if a connection waits for it, so that no other is closed needlessly. If the
+    /// loop drains and none waits, nothing is left to be accepted.
     fn request_room_if_any_wait(&mut self, room: Room, scope: &Scope<'_, M::Context>) {
+        let can_request = self.can_request_room(scope.now());
+        let is_draining = self.drain_accepts_left.is_some();
         // First, because polling the queue is a system call.
-        if !self.can_request_room(scope.now()) {
+        if !can_request && !is_draining {
             return;
         }
         if self.listener.has_waiting() {
-            self.request_room(room, scope);
+            if can_request {
+                self.request_room(room, scope);
+            }
+        } else if is_draining {
+            self.mark_queue_empty();
         } else {
             self.accepted_since_request = None;
         }
