@@ -12,8 +12,9 @@ use crate::name::Name;
 use crate::record::{Data, Kind, Question};
 use crate::result::LookupResult;
 
-/// How long the addresses of one family wait for those of the other (the Resolution Delay of
-/// RFC 8305 §3).
+/// How long IPv4 addresses wait for IPv6 addresses (the Resolution Delay of RFC 8305 §3). In the
+/// opposite order there is no such limit: the answer cannot be completed later, and with IPv6
+/// addresses alone a machine that has no way to IPv6 could not connect.
 const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
 
 /// How many addresses of each family are returned for a host at most; further ones are left out.
@@ -39,8 +40,8 @@ pub(crate) struct Search {
     name: Name,
     ipv6: Option<FamilyResult>,
     ipv4: Option<FamilyResult>,
-    /// Since when there are addresses of one family.
-    found_since: Option<Time>,
+    /// Since when there are IPv4 addresses.
+    ipv4_since: Option<Time>,
 }
 
 /// What to do next for a host.
@@ -84,7 +85,7 @@ impl Search {
         // The next one is popped from the end.
         candidates.reverse();
         let name = candidates.pop()?;
-        Some(Search { remaining: candidates, name, ipv6: None, ipv4: None, found_since: None })
+        Some(Search { remaining: candidates, name, ipv6: None, ipv4: None, ipv4_since: None })
     }
 
     pub(crate) fn name(&self) -> &Name {
@@ -92,7 +93,7 @@ impl Search {
     }
 
     fn deadline(&self) -> Time {
-        self.found_since.map_or(Time::NEVER, |since| since + RESOLUTION_DELAY)
+        self.ipv4_since.map_or(Time::NEVER, |since| since + RESOLUTION_DELAY)
     }
 
     /// Records a reply; a reply for an earlier candidate is ignored.
@@ -108,16 +109,17 @@ impl Search {
             Err(error) => Err(error.clone()),
         });
         // The delay runs only while there are addresses that can be used if it ends.
-        if reply.is_ok() {
-            self.found_since.get_or_insert(now);
+        if reply.is_ok() && question.kind == Kind::A {
+            self.ipv4_since = Some(now);
         }
     }
 
     /// Returns the addresses that are known when the lookup's time ends, if there are any: those of
     /// one family that are still waiting for the other.
     pub(crate) fn known_addresses(&self) -> Option<Arc<[IpAddr]>> {
-        self.found_since?;
-        Some(self.ipv6.iter().chain(&self.ipv4).flatten().flatten().copied().collect())
+        let families = self.ipv6.iter().chain(&self.ipv4);
+        let known: Arc<[IpAddr]> = families.flatten().flatten().copied().collect();
+        (!known.is_empty()).then_some(known)
     }
 
     /// Returns the next step.
@@ -125,7 +127,7 @@ impl Search {
         let is_late = self.deadline() <= now;
         let (ipv6, ipv4) = match (&self.ipv6, &self.ipv4) {
             (Some(ipv6), Some(ipv4)) => (Some(ipv6), Some(ipv4)),
-            // One family is enough to connect: the other one has had its delay (RFC 8305 §3).
+            // IPv4 is enough to connect: IPv6 has had its delay (RFC 8305 §3).
             (ipv6, ipv4) if is_late => (ipv6.as_ref(), ipv4.as_ref()),
             _ => return SearchStep::Wait,
         };
@@ -146,7 +148,7 @@ impl Search {
                 name: next,
                 ipv6: None,
                 ipv4: None,
-                found_since: None,
+                ipv4_since: None,
             };
             return SearchStep::Ask;
         }

@@ -161,7 +161,7 @@ impl StubResolver {
                     let too_late = || resolve_error(LookupError::Timeout);
                     self.finish_addresses(port, search.known_addresses().ok_or_else(too_late));
                 }
-                // There is time left: this was the delay for the other family (RFC 8305 §3).
+                // There is time left: this was the delay for IPv6 addresses (RFC 8305 §3).
                 Some(Lookup::Addresses { search, port, deadline }) => {
                     self.advance_search(id, search, port, deadline, now)
                 }

@@ -9,7 +9,7 @@ use rotor_sim::{Fault, Faults, Network};
 use rotor_stream::{HasResolver, ResolveError};
 
 use crate::machine::Served;
-use crate::wire::{self, AAAA, address, alias, asked, found, reply, truncated};
+use crate::wire::{self, AAAA, address, alias, asked, found, name, record, reply, truncated};
 use crate::{SECOND, Stage, negative_answer, outcome, right_answer, serve, silent};
 
 #[test]
@@ -291,6 +291,48 @@ fn addresses_of_one_family_are_returned_when_the_lookup_times_out() {
     assert_eq!(found.len(), 1);
     let mut stage = Stage::new(vec![silent()], ResolvConf::default(), short);
     assert!(matches!(stage.host("www.example"), Err(ResolveError::Failed(_))));
+}
+
+/// Without these, a machine without a way to IPv6 could not connect at all. The delay of RFC 8305
+/// §3 is for the opposite order.
+#[test]
+fn ipv6_addresses_wait_for_late_ipv4_addresses() {
+    // In the first round, the answer with the IPv4 addresses is lost.
+    let lost = Cell::new(false);
+    let server = Served::new(move |query, _, _| match asked(query).1 {
+        AAAA => vec![ipv6_answer(query)],
+        _ if !lost.replace(true) => vec![],
+        _ => vec![right_answer(query)],
+    });
+    let conf = ResolvConf::parse("options timeout:1 attempts:2");
+    let mut stage = Stage::new(vec![server], conf, |config| config);
+    let reply = stage.dns.addresses().ask_from_thread("www.example".into()).expect("room");
+    stage.run_for(2 * SECOND);
+    let found = outcome(reply).expect("both families are known");
+    assert_eq!(found.iter().map(|address| address.is_ipv6()).collect::<Vec<_>>(), [true, false]);
+}
+
+#[test]
+fn ipv6_addresses_are_enough_if_no_server_tells_the_ipv4_addresses() {
+    let silent_for_four = || {
+        Served::new(
+            |query, _, _| if asked(query).1 == AAAA { vec![ipv6_answer(query)] } else { vec![] },
+        )
+    };
+    let conf = ResolvConf::parse("options timeout:1 attempts:1");
+    type Set = fn(ResolverConfig) -> ResolverConfig;
+    let cases: [(Set, Duration); 2] =
+        [(|config| config, 2 * SECOND), (|config| config.lookup_timeout(SECOND / 2), SECOND)];
+    for (set, until) in cases {
+        let mut stage = Stage::new(vec![silent_for_four()], conf.clone(), set);
+        let reply = stage.dns.addresses().ask_from_thread("www.example".into()).expect("room");
+        stage.run_for(until);
+        assert_eq!(outcome(reply).expect("one family is known").len(), 1);
+    }
+}
+
+fn ipv6_answer(query: &[u8]) -> Vec<u8> {
+    found(query, &[record(&name(&asked(query).0), AAAA, 60, &[0x20; 16])])
 }
 
 #[test]
