@@ -5,6 +5,7 @@ mod record_pieces;
 mod writing;
 
 use std::io::{self, ErrorKind};
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,6 +55,8 @@ pub(crate) struct Connection {
     /// Whether an alert with the reason was made.
     has_alert: bool,
     close_sent: bool,
+    /// Whether the connection was counted as over without the peer's `close_notify`.
+    is_truncated: bool,
     /// When a client's handshake ended. It is the date of later tickets, which may be processed on
     /// another thread.
     opened: Option<Duration>,
@@ -105,6 +108,7 @@ impl Connection {
             failure: None,
             has_alert: false,
             close_sent: false,
+            is_truncated: false,
             opened: None,
             counters: handshake.guard.counters().clone(),
             handshake: Some(handshake),
@@ -166,14 +170,18 @@ impl Connection {
                 plain.extend(later);
             }
         };
+        // Nothing follows our `close_notify` (RFC 8446 §6.1), so alerts are dropped after it.
+        let mut dropped = Buf::new();
+        let out = if *close_sent { &mut dropped } else { outgoing };
         let taken = match cfg!(debug_assertions) && *close_sent {
-            true => session.engine.process_after_close(&mut incoming.bytes, &mut keep, outgoing),
-            false => session.engine.process_records(&mut incoming.bytes, &mut keep, outgoing),
+            true => session.engine.process_after_close(&mut incoming.bytes, &mut keep, out),
+            false => session.engine.process_records(&mut incoming.bytes, &mut keep, out),
         };
         match taken {
             Ok(state) => Ok((filled, state)),
             Err(error) => {
-                *has_alert = session.engine.append_alert(&mut incoming.bytes, outgoing);
+                let is_made = session.engine.append_alert(&mut incoming.bytes, out);
+                *has_alert = is_made && !*close_sent;
                 Err(error.into())
             }
         }
@@ -243,9 +251,9 @@ impl Connection {
                 }
                 ReadSide::Open => {}
             }
-            let count = self.incoming.fill(inner)?;
+            let count = self.incoming.fill(inner).inspect_err(|error| self.record_loss(error))?;
             if count == 0 {
-                TlsCounters::add(&self.counters.truncated);
+                self.count_truncation();
                 self.read_side = ReadSide::Truncated;
                 return Err(ErrorKind::UnexpectedEof.into());
             }
@@ -295,6 +303,23 @@ impl Connection {
         let _is_sent = self.flush(inner);
         log::debug!("a TLS connection has broken off: {}", rotor_core::with_causes(&error));
         self.failure = Some(Box::new(error));
+    }
+
+    /// Notes an error of the inner socket, such as a reset by the peer.
+    #[inline]
+    fn record_loss(&mut self, error: &io::Error) {
+        // An error in the handshake is counted by its outcome.
+        if !is_retryable(error) && self.handshake.is_none() && self.read_side == ReadSide::Open {
+            self.count_truncation();
+        }
+    }
+
+    /// Counts, once, that the connection is over although the peer had not ended its side.
+    #[cold]
+    fn count_truncation(&mut self) {
+        if !mem::replace(&mut self.is_truncated, true) {
+            TlsCounters::add(&self.counters.truncated);
+        }
     }
 
     /// Returns whether the connection has failed, and the inner socket has taken the alert with the

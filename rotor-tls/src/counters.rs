@@ -53,7 +53,8 @@ rotor_core::__rotor_counters! {
         not_offloaded,
         /// Connections that ended after their handshake because something could not be read.
         broken,
-        /// Connections that ended, after their handshake, without the peer's `close_notify`.
+        /// Connections that the peer ended or reset, or the network lost, after their handshake and
+        /// without the peer's `close_notify`.
         #[doc(alias = "close_notify")]
         truncated,
     }

@@ -92,9 +92,9 @@ impl Engine {
         }
     }
 
-    /// Does the same after `close_notify`. rustls treats that as the last record it sends: an alert
-    /// about a record that cannot be read would be another one, and debug builds assert that there
-    /// is none. That panic is caught here, because the peer caused it.
+    /// Does the same after `close_notify`, in debug builds. rustls treats that as the last record it
+    /// sends: an alert about a record that cannot be read would be another one, and debug builds
+    /// assert that there is none. That panic is caught here, because the peer caused it.
     #[cold]
     pub(crate) fn process_after_close(
         &mut self,

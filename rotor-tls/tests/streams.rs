@@ -125,6 +125,38 @@ fn an_end_without_close_notify_is_reported_as_truncated() {
 }
 
 #[test]
+fn a_reset_counts_once_as_an_end_without_close_notify() {
+    for (how, has_closed, expected) in [
+        ("read", false, 1),
+        ("write", false, 1),
+        ("write, then read", false, 1),
+        ("read", true, 0),
+        ("write", true, 0),
+    ] {
+        let issuer = Issuer::new();
+        let server = issuer.server();
+        let mut test = Test::new(Log::new());
+        let (peer, mut client) = connected(&mut test, &server, issuer.raw_config());
+        client.write(b"line\n");
+        if has_closed {
+            client.tls.send_close_notify();
+        }
+        if how.starts_with("write") {
+            peer.fail_writes(std::io::ErrorKind::BrokenPipe);
+        }
+        peer.send(&client.take_records());
+        if how.ends_with("read") {
+            peer.reset();
+        }
+        test.settle();
+        assert!(peer.is_dropped(), "{how}");
+        let counters = server.counters();
+        assert_eq!((counters.full(), counters.abandoned()), (1, 0), "{how}");
+        assert_eq!(counters.truncated(), expected, "{how}, {has_closed}");
+    }
+}
+
+#[test]
 fn data_in_the_last_flight_of_the_handshake_is_read() {
     let issuer = Issuer::new();
     let mut test = Test::new(Log::new());

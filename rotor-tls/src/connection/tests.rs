@@ -205,3 +205,21 @@ fn writes_fail_after_close_and_close_notify_is_sent_once() {
     // RFC 8446 §6.1: one alert of two bytes, with the record's header, type and tag.
     assert_eq!(records, 5 + 2 + 1 + 16);
 }
+
+/// RFC 8446 §6.1: `close_notify` is the last that is sent; whatever arrives after it.
+#[test]
+fn nothing_follows_close_notify_even_if_a_record_cannot_be_read() {
+    let (mut connection, mut server) = connected();
+    let (mut socket, peer) = pair::<true>(&World::new());
+    assert!(connection.close(&mut socket).is_ok());
+    let closed = peer.received_len();
+    server.writer().write_all(b"later").expect("it is open");
+    let mut records = take_output(&mut server);
+    *records.last_mut().expect("it is not empty") ^= 1;
+    peer.send(&records);
+    let read = connection.read(&mut socket, &mut [0; 10]);
+    assert_eq!(read.expect_err("it cannot be read").kind(), ErrorKind::InvalidData);
+    assert!(connection.flush(&mut socket).is_ok());
+    assert_eq!((peer.received_len(), connection.outgoing.len()), (closed, 0));
+    assert!(!connection.has_sent_alert(), "a reset has no alert to wait for");
+}

@@ -89,7 +89,10 @@ impl Connection {
         match sent {
             // The bytes are accepted, though not sent: an error would make the caller write them
             // again.
-            Err(error) if !is_retryable(&error) => Err(error),
+            Err(error) if !is_retryable(&error) => {
+                self.record_loss(&error);
+                Err(error)
+            }
             _ => Ok(count),
         }
     }
@@ -137,7 +140,7 @@ impl Connection {
     pub(crate) fn flush<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
         let flushed = flush(&mut self.outgoing, inner);
         self.is_write_blocked = flushed.is_err();
-        flushed
+        flushed.inspect_err(|error| self.record_loss(error))
     }
 }
 
