@@ -18,8 +18,8 @@ pub struct LoopTimes {
     /// Time within turns, without their waits, of all turns that have ended.
     #[doc(alias = "ELU")]
     pub busy: Duration,
-    /// Time between turns: the loop waited for events or, if it is
-    /// [embedded](crate::LoopInstance::turn), for its caller.
+    /// Time between turns, up to the last turn that has ended: the loop waited for events or, if it
+    /// is [embedded](crate::LoopInstance::turn), for its caller.
     pub waited: Duration,
     /// When the current turn began; `None` between turns. If it began long ago, the loop is held up
     /// by a handler.
@@ -56,10 +56,12 @@ impl LoopTimes {
 /// can take.
 #[derive(Default)]
 pub(crate) struct TimeCells {
-    /// When the loop was made.
-    created: AtomicU64,
     turn_started: AtomicU64,
+    /// Before the first turn, when the loop was made.
     turn_ended: AtomicU64,
+    /// The time between turns. It has a cell of its own: a reader that subtracted the time within
+    /// turns from the age of the loop could come between the two stores, and see it decrease.
+    waited: AtomicU64,
     turns: SharedHistogram,
     lag: SharedHistogram,
     /// The longest turn since a reader last took it.
@@ -71,7 +73,6 @@ pub(crate) struct TimeCells {
 
 impl TimeCells {
     pub(crate) fn set_created(&self, now: Time) {
-        self.created.store(now.as_nanos(), Relaxed);
         self.turn_ended.store(now.as_nanos(), Relaxed);
     }
 
@@ -87,6 +88,8 @@ impl TimeCells {
     pub(crate) fn record_turn_end(&self, turn_started: Time, end: Time) {
         let took = end.as_nanos().saturating_sub(turn_started.as_nanos());
         self.turns.note_single_writer(took);
+        let waited = turn_started.as_nanos().saturating_sub(self.turn_ended.load(Relaxed));
+        self.waited.store(self.waited.load(Relaxed).saturating_add(waited), Relaxed);
         self.turn_ended.store(end.as_nanos(), Relaxed);
         // A reader may take the value in between. Then the value that it took is reported twice, or
         // a shorter one is lost for the next period.
@@ -121,13 +124,12 @@ impl TimeCells {
     }
 
     pub(crate) fn read(&self) -> LoopTimes {
-        let (created, turn_ended) = (self.created.load(Relaxed), self.turn_ended.load(Relaxed));
+        let turn_ended = self.turn_ended.load(Relaxed);
         let turn_started = self.turn_started.load(Relaxed);
         let turns = self.turns.read();
-        let busy = turns.sum();
         LoopTimes {
-            busy,
-            waited: Duration::from_nanos(turn_ended.saturating_sub(created)).saturating_sub(busy),
+            busy: turns.sum(),
+            waited: Duration::from_nanos(self.waited.load(Relaxed)),
             in_turn_since: (turn_started > turn_ended).then_some(Time::from_nanos(turn_started)),
             last_turn_ended: Time::from_nanos(turn_ended),
             turns,
@@ -160,6 +162,19 @@ mod tests {
         assert_eq!((after.in_turn_since, after.last_turn_ended), (None, at(140)));
         assert_eq!(after.utilisation(&before), Some(0.25));
         assert_eq!(after.turns.count(), 1);
+    }
+
+    #[test]
+    fn waited_time_does_not_decrease_while_the_end_of_a_turn_is_recorded() {
+        let cells = TimeCells::default();
+        cells.record_turn_start(at(10));
+        cells.record_turn_end(at(10), at(11));
+        let before = cells.read();
+        cells.record_turn_start(at(12));
+        // The first of the stores that end a turn of 20 ms. A reader may come between them.
+        cells.turns.note_single_writer(20_000_000);
+        let after = cells.read();
+        assert_eq!((before.waited.as_millis(), after.waited.as_millis()), (10, 10));
     }
 
     #[test]
