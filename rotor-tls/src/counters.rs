@@ -41,8 +41,6 @@ rotor_core::__rotor_counters! {
         /// ([`UnknownName::Refuse`](crate::UnknownName::Refuse)).
         unknown_names,
 
-        /// Handshakes under way now.
-        handshakes_now,
         /// Handshakes that had to wait because the limit was reached
         /// ([`handshakes_max`](crate::TlsServerConfig::handshakes_max)).
         waited,
@@ -57,6 +55,15 @@ rotor_core::__rotor_counters! {
         /// without the peer's `close_notify`.
         #[doc(alias = "close_notify")]
         truncated,
+    } with under_way: AtomicU64
+}
+
+impl TlsCounters {
+    /// Returns how many handshakes are under way now. Unlike the counters it also decreases, so it
+    /// is not in [`iter`](TlsCounters::iter): on a page of metrics it is a gauge.
+    #[doc(alias = "gauge")]
+    pub fn handshakes_now(&self) -> u64 {
+        self.under_way.load(Relaxed)
     }
 }
 
@@ -68,7 +75,7 @@ pub(crate) struct HandshakeGuard {
 
 impl HandshakeGuard {
     pub(crate) fn begin(counters: Arc<TlsCounters>) -> HandshakeGuard {
-        TlsCounters::add(&counters.handshakes_now);
+        TlsCounters::add(&counters.under_way);
         HandshakeGuard { counters, is_over: false }
     }
 
@@ -85,9 +92,27 @@ impl HandshakeGuard {
 
 impl Drop for HandshakeGuard {
     fn drop(&mut self) {
-        self.counters.handshakes_now.fetch_sub(1, Relaxed);
+        self.counters.under_way.fetch_sub(1, Relaxed);
         if !self.is_over {
             TlsCounters::add(&self.counters.late);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counters_for_a_page_of_metrics_never_decrease() {
+        let counters = Arc::<TlsCounters>::default();
+        let handshake = HandshakeGuard::begin(counters.clone());
+        assert_eq!(counters.handshakes_now(), 1);
+        let before: Vec<_> = counters.iter().collect();
+        handshake.end(|counters| &counters.full);
+        assert_eq!(counters.handshakes_now(), 0);
+        for ((name, before), (_, after)) in before.into_iter().zip(counters.iter()) {
+            assert!(before <= after, "{name}: {before}, then {after}");
         }
     }
 }
