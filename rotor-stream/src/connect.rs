@@ -20,7 +20,8 @@ use crate::stream::{Stream, not_connected};
 /// previous attempt has failed, at most [16](crate::ATTEMPTS_MAX) of them. The first that connects
 /// is used, the others are closed. The protocol's
 /// [`connect_timeout`](crate::StreamConfig::connect_timeout) covers the whole process, including
-/// resolving. A failure is reported to [`Protocol::not_connected`], and the machine ends.
+/// resolving. A failure is reported to [`Protocol::not_connected`], and the machine ends. If all
+/// addresses have failed, the error is the last one that an address has answered.
 #[doc(alias = "Happy Eyeballs")]
 #[doc(alias = "RFC 8305")]
 pub struct Connect<P: Protocol, S: StreamSocket, T = <S as StreamSocket>::Target> {

@@ -37,7 +37,8 @@ pub(crate) struct Race<S: StreamSocket> {
     left: Vec<S::Target>,
     /// When the next attempt begins, if none succeeds before.
     next: Time,
-    /// Why the last failed attempt failed.
+    /// Why the last attempt failed that an address has answered; if none has, why the first could
+    /// not begin.
     failure: Option<io::Error>,
 }
 
@@ -123,8 +124,14 @@ impl<S: StreamSocket> Race<S> {
                     self.sockets.push(socket);
                     self.next = scope.now() + ATTEMPT_DELAY;
                 }
-                // It failed at once, without costing time, so the next one begins now.
-                Err(error) => self.failure = Some(error),
+                // It failed at once, without costing time, so the next one begins now. Only a refusal
+                // comes from the address (a local one): other errors, such as that this computer
+                // has no way to IPv6, say less than what another address has answered.
+                Err(error) => {
+                    if self.failure.is_none() || error.kind() == io::ErrorKind::ConnectionRefused {
+                        self.failure = Some(error);
+                    }
+                }
             }
         }
         if self.sockets.is_empty() && self.left.is_empty() {

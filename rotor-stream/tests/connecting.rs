@@ -231,6 +231,22 @@ fn the_failure_of_all_addresses_is_reported_once() {
     assert_eq!(test.machines(), 1);
 }
 
+/// As on a computer without IPv6: "network is unreachable" would hide what the server said.
+#[test]
+fn an_address_without_a_way_to_it_does_not_hide_the_refusal_of_another() {
+    let no_way = Target::FailsAtOnce(ErrorKind::NetworkUnreachable);
+    let refused = ErrorKind::ConnectionRefused;
+    for refuses in [Target::Fails(refused), Target::FailsAtOnce(refused)] {
+        for way_to_third in [no_way, refuses] {
+            let targets = [("::1", no_way), ("10.0.0.1", refuses), ("::2", way_to_third)];
+            let test = connect(resolved(&["10.0.0.1", "::1", "::2"]), &targets);
+            assert_eq!(*test.context(), ["not connected: cannot connect: connection refused"]);
+        }
+    }
+    let test = connect(resolved(&["::1"]), &[("::1", no_way)]);
+    assert_eq!(*test.context(), ["not connected: cannot connect: network unreachable"]);
+}
+
 #[test]
 fn the_connect_timeout_includes_the_time_for_resolving() {
     let mut silent = connect(None, &[]);
