@@ -44,6 +44,8 @@ pub(crate) struct StubResolver {
     questions: Questions,
     without_edns: NonEdnsServers,
     queries: usize,
+    /// Whether a lookup of a host is to be started next, not one of records.
+    host_is_next: bool,
     /// How many queries were started. With `rotate` it selects the first server.
     queries_started: usize,
     pub(crate) is_draining: bool,
@@ -79,6 +81,7 @@ impl StubResolver {
             questions: Questions::default(),
             without_edns: NonEdnsServers::default(),
             queries: 0,
+            host_is_next: false,
             queries_started: 0,
             is_draining: false,
         };
@@ -121,28 +124,39 @@ impl StubResolver {
     }
 
     fn receive_calls<C>(&mut self, scope: &mut Scope<'_, C>) -> bool {
-        let mut closed = [false; 2];
-        for _ in 0..LOOKUPS_PER_EVENT {
+        // The last result of each kind; at the end neither service has a call.
+        let mut empty = [None; 2];
+        for _ in 0..2 * LOOKUPS_PER_EVENT {
             if self.lookups.len() >= self.config.lookups_max {
                 return false; // a lookup that ends makes room, and then this is called again
             }
-            let (record, host) = (self.records.try_receive(), self.hosts.try_receive());
-            closed = [is_closed(&record), is_closed(&host)];
-            if record.is_err() && host.is_err() {
-                return closed == [true; 2];
-            }
-            if let Ok(call) = record {
-                let (question, port) = call.into_parts();
-                self.start_records_lookup(question, port, scope);
-            }
-            if let Ok(call) = host {
-                let (host, port) = call.into_parts();
-                self.start_addresses_lookup(&host, port, scope);
+            // The kinds take turns, also if there is never room for more than one lookup.
+            let is_host = self.host_is_next;
+            self.host_is_next = !is_host;
+            empty[usize::from(is_host)] = self.receive_call(is_host, scope).err();
+            if let [Some(records), Some(hosts)] = empty {
+                return [records, hosts] == [ReceiveError::Closed; 2];
             }
         }
         // There may be more; the other machines get their turn first.
         scope.notifier().wakeup();
-        closed == [true; 2]
+        false
+    }
+
+    /// Starts the next lookup of one kind, if one waits in the service.
+    fn receive_call<C>(
+        &mut self,
+        is_host: bool,
+        scope: &mut Scope<'_, C>,
+    ) -> Result<(), ReceiveError> {
+        if is_host {
+            let (host, port) = self.hosts.try_receive()?.into_parts();
+            self.start_addresses_lookup(&host, port, scope);
+        } else {
+            let (question, port) = self.records.try_receive()?.into_parts();
+            self.start_records_lookup(question, port, scope);
+        }
+        Ok(())
     }
 
     /// Ends the lookups whose time is over.
@@ -404,8 +418,4 @@ impl StubResolver {
     pub(crate) fn counts(&self) -> (usize, usize, usize) {
         (self.lookups.len(), self.queries, self.cache.len())
     }
-}
-
-fn is_closed<T>(received: &Result<T, ReceiveError>) -> bool {
-    matches!(received, Err(ReceiveError::Closed))
 }

@@ -274,6 +274,25 @@ fn a_question_beyond_the_limit_is_handed_back() {
 }
 
 #[test]
+fn lookups_of_both_kinds_share_one_limit_and_take_turns() {
+    let mut stage = Stage::new(vec![silent()], ResolvConf::default(), |config| {
+        config.lookups_max(1).lookup_timeout(2 * SECOND)
+    });
+    let records = stage.start_lookup("record.example");
+    let host = stage.dns.addresses().ask_from_thread(HostName::from("host.example")).expect("room");
+    stage.run_for(SECOND);
+    assert_eq!(stage.names_asked(0), ["record.example"]);
+    // It must not overtake the lookup of the other kind.
+    let next = stage.start_lookup("next.example");
+    stage.run_for(2 * SECOND);
+    assert!(records.is_ready() && !host.is_ready() && !next.is_ready());
+    assert_eq!(stage.names_asked(0), ["host.example"; 2]);
+    stage.run_for(2 * SECOND);
+    assert!(host.is_ready() && !next.is_ready());
+    assert_eq!(stage.names_asked(0), ["next.example"]);
+}
+
+#[test]
 fn a_waiting_lookup_starts_as_soon_as_earlier_ones_time_out() {
     let conf = ResolvConf::parse("options timeout:30 attempts:1");
     let mut stage =
