@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use rotor_core::net::{DatagramSocket, Net, StreamSocket};
@@ -40,6 +42,8 @@ pub(crate) struct QuerySeed {
     pub(crate) without_edns: BTreeSet<SocketAddr>,
     pub(crate) config: Arc<ResolverConfig>,
     pub(crate) counters: Arc<DnsCounters>,
+    /// How many lookups the resolver has in progress.
+    pub(crate) lookups: Arc<AtomicUsize>,
     pub(crate) report: ReportSender,
 }
 
@@ -194,6 +198,12 @@ where
             Step::Wait
         };
         self.run(step, scope)
+    }
+
+    /// Returns whether any lookup is in progress, which may be waiting for this query. If none is,
+    /// the query only fills the cache.
+    pub(crate) fn may_be_awaited(&self) -> bool {
+        self.seed.lookups.load(Relaxed) > 0
     }
 
     pub(crate) fn describe(&self, to: &mut Description) {

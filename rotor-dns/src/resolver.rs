@@ -51,6 +51,7 @@ where
         is_closed: bool,
         now: Time,
     ) -> Response<Self, ResolverSeed> {
+        stub.publish_lookup_count();
         if stub.is_finished(is_closed) {
             return Response::done();
         }
@@ -147,8 +148,11 @@ where
                 stub.is_draining = !scope.wait_for_others();
                 Resolver::respond(stub, false, scope.now())
             }
-            // Somebody may wait for the query, and its own deadlines limit it anyway.
-            Role::Query(_) => Response::keep(self),
+            // Its own deadlines limit it, but they may be far away.
+            Role::Query(query) if scope.wait_for_others() || query.may_be_awaited() => {
+                Response::keep(Resolver { role: Role::Query(query), context: PhantomData })
+            }
+            Role::Query(_) => Response::done(),
         }
     }
 }

@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use rotor_core::{Calls, Description, Mailbox, Port, ReceiveError, Scope, Sender, Time};
 use rotor_stream::{HostName, ResolveResult};
@@ -38,6 +39,8 @@ pub(crate) struct StubResolver {
     // Sorted, like all maps here: the order of a hash map differs from run to run, in a simulation
     // as well.
     lookups: BTreeMap<LookupId, Lookup>,
+    /// How many there are, for the queries.
+    lookup_count: Arc<AtomicUsize>,
     last_id: LookupId,
     /// The deadlines of the lookups, in order.
     deadlines: BTreeSet<(Time, LookupId)>,
@@ -76,6 +79,7 @@ impl StubResolver {
             reports,
             report_sender,
             lookups: BTreeMap::new(),
+            lookup_count: Arc::default(),
             last_id: 0,
             deadlines: BTreeSet::new(),
             questions: Questions::default(),
@@ -91,6 +95,11 @@ impl StubResolver {
     /// Returns whether nobody waits, and either nobody can ask any more or the loop ends.
     pub(crate) fn is_finished(&mut self, is_closed: bool) -> bool {
         self.lookups.is_empty() && (self.is_draining || is_closed)
+    }
+
+    /// Tells the queries how many lookups are in progress. Called after each event.
+    pub(crate) fn publish_lookup_count(&self) {
+        self.lookup_count.store(self.lookups.len(), Relaxed);
     }
 
     pub(crate) fn deadline(&self) -> Option<Time> {
@@ -391,7 +400,8 @@ impl StubResolver {
         let report = ReportSender::new(question.clone(), self.report_sender.clone());
         let without_edns = self.without_edns.valid_at(now);
         let (config, counters) = (self.config.clone(), self.counters.clone());
-        Some(QuerySeed { question, servers, without_edns, config, counters, report })
+        let lookups = self.lookup_count.clone();
+        Some(QuerySeed { question, servers, without_edns, config, counters, lookups, report })
     }
 
     /// Ends a lookup of records.

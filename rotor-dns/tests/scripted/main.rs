@@ -323,6 +323,21 @@ fn a_draining_loop_answers_the_waiting_lookups() {
 }
 
 #[test]
+fn a_query_that_no_lookup_waits_for_does_not_hold_up_a_drain() {
+    let server =
+        || {
+            Served::new(|query, _, _| {
+                if asked(query).1 == wire::AAAA { vec![] } else { vec![right_answer(query)] }
+            })
+        };
+    let mut stage = Stage::new(vec![server()], ResolvConf::default(), |config| config);
+    stage.host("www.example").expect("its IPv4 addresses are enough");
+    let began = stage.sim.now();
+    stage.sim.drain(stage.resolver, 60 * SECOND).expect("nothing is left");
+    assert!(stage.sim.now() - began < SECOND);
+}
+
+#[test]
 fn candidates_are_tried_in_the_order_of_ndots_and_search_list() {
     let mut conf = ResolvConf::parse("search a.example b.example\noptions ndots:2");
     conf.attempts = 1;
