@@ -31,8 +31,8 @@ pub(crate) struct Link {
     pub(crate) is_flushed_pending: bool,
     /// There is more to do, but it has to wait for the next turn.
     pub(crate) has_yielded: bool,
-    /// The end of a drain that the handler has not been told of yet.
-    pub(crate) drain_until: Option<Time>,
+    /// A drain that the handler has not been told of yet.
+    pub(crate) drain: Option<PendingDrain>,
     /// How many bytes were in the input when it was last checked.
     pub(crate) unread: usize,
     /// How many messages the handler was given.
@@ -50,6 +50,14 @@ pub(crate) enum WatchState {
     Closing { code: Code, until: Time },
     /// Both sides have sent a close frame; waits for the server to end the connection.
     Ended { until: Time },
+}
+
+/// A drain of which the handler is told after the input that had arrived before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PendingDrain {
+    pub(crate) until: Time,
+    /// How many bytes of that input have not been handled yet.
+    pub(crate) unread: usize,
 }
 
 impl Link {

@@ -23,7 +23,7 @@ use crate::frame::code::Code;
 use crate::frame::header::Opcode;
 use crate::handler::Handler;
 use crate::incoming::{Decompression, Incoming, InputEvent, Step, StepOptions};
-use crate::link::{Link, WatchState};
+use crate::link::{Link, PendingDrain, WatchState};
 use crate::next::{Mode, Next};
 use crate::outgoing::{Compression, Outgoing};
 use crate::partial::Limits;
@@ -77,9 +77,13 @@ impl<H: Handler> WebSocket<H> {
             if self.link.is_dropped {
                 return InputOutcome::Ended(Cause::Dropped, None);
             }
-            if self.is_drain_due() || !self.link.accepts_input(transport.output) {
+            let comes_after_drain = self.link.drain.is_some_and(|drain| drain.unread == 0);
+            if (comes_after_drain && !self.incoming.is_inflating())
+                || !self.link.accepts_input(transport.output)
+            {
                 return InputOutcome::Paused;
             }
+            let unread = transport.input.len();
             if self.incoming.inflated >= self.link.config.inflated_max.max(1) {
                 self.link.count(Count::inflated_in_turns);
                 break;
@@ -137,6 +141,10 @@ impl<H: Handler> WebSocket<H> {
                 Ok(Step::NoRoom) => return InputOutcome::Ended(Cause::NoRoom, None),
                 Err(fault) => return InputOutcome::Ended(Cause::Fault(fault), None),
             }
+            if let Some(drain) = &mut self.link.drain {
+                let handled = unread - transport.input.len();
+                drain.unread = drain.unread.saturating_sub(handled);
+            }
         }
         if self.link.is_dropped {
             return InputOutcome::Ended(Cause::Dropped, None);
@@ -157,8 +165,9 @@ impl<H: Handler> WebSocket<H> {
             return self.wait_for_end(transport);
         }
         let mut outcome = self.handle_input(transport, scope);
-        if self.is_drain_due() && !matches!(outcome, InputOutcome::Ended(..)) {
-            self.announce_drain(transport, scope);
+        let has_more = self.link.has_yielded || matches!(outcome, InputOutcome::Ended(..));
+        if !has_more && let Some(drain) = self.link.drain.take() {
+            self.announce_drain(drain, transport, scope);
             outcome = self.handle_input(transport, scope);
         }
         match outcome {
@@ -168,20 +177,16 @@ impl<H: Handler> WebSocket<H> {
         }
     }
 
-    /// Returns whether the handler is to be told of a drain now. If it closes then, messages are
-    /// dropped that it has not got. So one that is complete, and is being decompressed, comes
-    /// before, unless the handler holds it.
-    fn is_drain_due(&self) -> bool {
-        self.link.drain_until.is_some() && (self.link.is_held || !self.incoming.is_inflating())
-    }
-
-    fn announce_drain(&mut self, transport: &mut Transport<'_>, scope: &mut Scope<'_, H::Context>) {
-        if let Some(until) = self.link.drain_until.take()
-            && !self.link.is_closing()
-        {
+    fn announce_drain(
+        &mut self,
+        drain: PendingDrain,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, H::Context>,
+    ) {
+        if !self.link.is_closing() {
             let output = &mut *transport.output;
             self.link.call(&mut self.handler, output, scope, |handler, out, scope| {
-                handler.draining(until, out, scope)
+                handler.draining(drain.until, out, scope)
             });
         }
     }
@@ -311,7 +316,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
             is_dropped: false,
             is_flushed_pending: false,
             has_yielded: false,
-            drain_until: None,
+            drain: None,
             unread: 0,
             messages: 0,
         };
@@ -417,11 +422,9 @@ impl<H: Handler> Protocol for WebSocket<H> {
         if self.handler.is_none() {
             return Intent::done();
         }
-        // Input that has arrived is handled first; a close frame ends that.
-        if let InputOutcome::Ended(cause, close) = self.handle_input(transport, scope) {
-            return self.end(cause, close, transport, scope);
-        }
-        self.link.drain_until = Some(until);
+        // Input that has arrived is handled first, since the handler may close, and the rest is
+        // dropped then.
+        self.link.drain = Some(PendingDrain { until, unread: transport.input.len() });
         self.proceed(transport, scope)
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rotor_core::Drain;
 use rotor_websocket::WebSocketConfig;
 
 use crate::kit::{CLOSE, PING, TEXT, close_payload, frame, open, seconds, shown_frames};
@@ -138,6 +139,32 @@ fn a_drain_closes_with_1001_after_pending_messages() {
     assert_eq!(shown_frames(&driver.take_received()), ["text before", "close 1001"]);
     driver.send(&frame(CLOSE, close_payload(1001, "")));
     assert_eq!(driver.context().events.last().unwrap(), "closed 1001 Handler");
+}
+
+/// What had arrived when the drain began is handled, even if that takes several turns.
+#[test]
+fn a_drain_closes_after_all_messages_that_arrived_before_it() {
+    let (mut driver, _) = open(WebSocketConfig::new());
+    driver.peer().send(&frame(TEXT, "x").repeat(5_000));
+    driver.drain(seconds(60));
+    let shown = shown_frames(&driver.take_received());
+    let (last, messages) = shown.split_last().expect("there are frames");
+    assert_eq!((messages.len(), last.as_str()), (5_000, "close 1001"));
+    assert!(messages.iter().all(|message| message == "text x"));
+}
+
+#[test]
+fn a_peer_that_goes_on_sending_does_not_delay_the_end_in_a_drain() {
+    let (mut driver, _) = open(WebSocketConfig::new());
+    driver.peer().send(&frame(TEXT, "x").repeat(2_000));
+    driver.test().instance().handle().drain_with(Drain::new(seconds(60)));
+    let mut turns = 0;
+    while !shown_frames(&driver.take_received()).contains(&"close 1001".to_string()) {
+        driver.peer().send(&frame(TEXT, "x").repeat(2_000));
+        driver.test().turn();
+        turns += 1;
+        assert!(turns < 20);
+    }
 }
 
 #[test]
