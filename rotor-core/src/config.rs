@@ -81,10 +81,11 @@ pub enum OnPanic {
     ///
     /// After a panic in a handler, the rest of the turn is left for the next one. After a panic in
     /// [`create`](crate::Machine::create), the turn is finished first, and the machine that spawned
-    /// gets the error. If `create` is called from outside a turn
-    /// ([`LoopInstance::spawn`](crate::LoopInstance::spawn)), its panic is reported to the caller
-    /// and does not stop the loop. Nor does a panic in the drop of a machine that the loop ends, in
-    /// a closure between handlers, or in [`idle`](crate::Machine::idle).
+    /// gets the error. If a machine is made for code outside of the loop
+    /// ([`LoopInstance::spawn`](crate::LoopInstance::spawn),
+    /// [`Broadcast::add_machine_with`](crate::Broadcast::add_machine_with)), the panic is reported
+    /// to that code and does not stop the loop. Nor does a panic in the drop of a machine that the
+    /// loop ends, in a closure between handlers, or in [`idle`](crate::Machine::idle).
     StopLoop,
 }
 

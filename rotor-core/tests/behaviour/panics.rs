@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rotor_core::{
-    Config, EventSet, Exit, ExitPolicy, FailureCause, LoopInstance, OnPanic, Response, Scope,
-    Token, Verdict,
+    AddError, Config, EventSet, Exit, ExitPolicy, FailureCause, LoopInstance, OnPanic, Response,
+    Scope, Token, Verdict,
 };
 
 use crate::actor::{Actor, Call, Reply, Seed, actor, idle};
@@ -241,6 +241,17 @@ fn a_panic_in_create_stops_the_loop_if_configured() {
     });
     manual.feed(token, EventSet::READABLE);
     assert!(matches!(instance.run().expect("it can wait"), Exit::Panicked { .. }));
+}
+
+#[test]
+fn a_panic_in_an_added_machines_closure_does_not_stop_the_loop() {
+    let manual = Manual::new();
+    let config = Config::new().exit(ExitPolicy::OnRequest).on_panic(OnPanic::StopLoop);
+    let mut instance = empty(&manual, &config);
+    let adding = instance.broadcast().add_machine_with(|_| panic!("in the closure"));
+    let adding = adding.expect("there is room");
+    assert_eq!(instance.turn(Some(Duration::ZERO)).expect("polling never fails"), None);
+    assert!(matches!(adding.wait(), Err(AddError::NotMade(_))));
 }
 
 #[test]

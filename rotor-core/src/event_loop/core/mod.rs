@@ -84,9 +84,7 @@ impl<M: Machine, B> Core<M, B> {
         environment: &AnyEnvironment,
         make: impl FnOnce(Token) -> Response<M>,
     ) -> Result<Token, SpawnError<Infallible>> {
-        let created = self.dispatch.create_with(environment, &self.config, make);
-        self.clear_stop_reason();
-        created
+        self.dispatch.create_with(environment, &self.config, make)
     }
 
     /// Makes a machine from a seed that comes from outside the loop.
@@ -98,14 +96,9 @@ impl<M: Machine, B> Core<M, B> {
     ) -> Result<Token, SpawnError<M::Seed>> {
         let created =
             self.dispatch.create_from_seed(context, environment, &self.config, None, seed);
-        self.clear_stop_reason();
-        created
-    }
-
-    /// Forgets a panic of code that was to make a machine outside of `run`. Its caller has got the
-    /// error, and the loop goes on, even with `StopLoop`.
-    fn clear_stop_reason(&mut self) {
+        // Its caller has got the error of a panic, and the loop goes on, even with `StopLoop`.
         *self.dispatch.stop_reason() = None;
+        created
     }
 
     /// Starts watching the loop, if so configured, while it runs on this thread.

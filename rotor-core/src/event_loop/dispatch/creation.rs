@@ -38,7 +38,8 @@ impl<M: Machine> Dispatch<M> {
             .map_err(|cause| SpawnError { cause, seed: None })
     }
 
-    /// Makes a machine by a closure that gets its token.
+    /// Makes a machine by a closure that gets its token. A panic of the closure does not stop the
+    /// loop, even with `StopLoop`, because the closure's owner gets the error.
     pub(in crate::event_loop) fn create_with(
         &mut self,
         environment: &AnyEnvironment,
@@ -49,8 +50,11 @@ impl<M: Machine> Dispatch<M> {
             return Err(SpawnError { cause: SpawnCause::SlabFull, seed: None });
         };
         let created = guard(|| make(token));
-        self.store_created(environment, config, token, created)
-            .map_err(|cause| SpawnError { cause, seed: None })
+        // Put back: it may be that of a machine that was made in this turn.
+        let stop_reason = self.stop_reason.take();
+        let stored = self.store_created(environment, config, token, created);
+        self.stop_reason = stop_reason;
+        stored.map_err(|cause| SpawnError { cause, seed: None })
     }
 
     /// Takes a slot for a machine that is about to be made, unless all free slots are promised to
