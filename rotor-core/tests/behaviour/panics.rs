@@ -347,6 +347,39 @@ fn a_panicking_backend_ends_the_loop_with_an_error() {
     assert!(error.to_string().contains("a broken backend"), "{error}");
 }
 
+#[test]
+fn a_backend_that_panics_in_the_wait_of_a_turn_ends_it_with_an_error() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    let (token, _) = add(&mut instance, |_, _| Reply::done());
+    manual.break_waits();
+    manual.feed(token, EventSet::READABLE);
+    let error = instance.run().expect_err("it cannot go on");
+    assert!(error.to_string().contains("a broken backend"), "{error}");
+    assert_eq!(instance.machines().len(), 1, "the machines are unchanged");
+}
+
+/// At the beginning of a turn, and at its end.
+#[test]
+fn a_clock_that_panics_between_handlers_ends_the_turn_with_an_error() {
+    for breaks_in_closure in [false, true] {
+        let manual = Manual::new();
+        let mut instance = empty(&manual, &Config::new());
+        add(&mut instance, |_, _| Reply::keep(()));
+        let by = manual.clone();
+        if breaks_in_closure {
+            let posted = instance.broadcast().post(move |_, _| by.break_clock());
+            posted.expect("there is room");
+        } else {
+            manual.break_clock();
+        }
+        let error = instance.turn(Some(Duration::ZERO)).expect_err("it has no time");
+        assert!(error.to_string().contains("a broken clock"), "{error}");
+        assert!(instance.turn(Some(Duration::ZERO)).expect("it works again").is_none());
+        assert_eq!(instance.machines().len(), 1);
+    }
+}
+
 /// The clock reading before the deadlines would be repeated forever.
 #[test]
 fn a_clock_that_always_panics_ends_the_loop_with_an_error() {
