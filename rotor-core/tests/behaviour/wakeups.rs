@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rotor_core::{Config, EventSet, Notifier, Response, Scope};
 
-use crate::actor::{Actor, Call, actor};
+use crate::actor::{Actor, Call, Seed, actor};
 use crate::manual::{Manual, settle};
 
 type Log = Vec<Vec<u32>>;
@@ -111,6 +111,26 @@ fn woken_parts_are_empty_outside_of_the_wakeup_handler() {
     notifier.wakeup();
     settle(&mut instance);
     assert_eq!(*instance.context(), [vec![], vec![7]]);
+}
+
+#[test]
+fn the_result_of_a_spawn_in_wakeup_comes_without_woken_parts() {
+    let manual = Manual::new();
+    let mut notifier = None;
+    let mut instance = manual.start(&Config::new(), Log::new(), |scope| {
+        notifier = Some(scope.part(7).notifier());
+        Response::ok(actor(|call, scope: &mut Scope<'_, Log>| {
+            let woken = scope.woken_parts().collect();
+            scope.push(woken);
+            match call {
+                Call::Wakeup(_) => Response::spawn((), Seed::idle("child")),
+                _ => Response::keep(()),
+            }
+        }))
+    });
+    notifier.expect("the closure ran").wakeup();
+    settle(&mut instance);
+    assert_eq!(*instance.context(), [vec![7], vec![]]);
 }
 
 #[test]

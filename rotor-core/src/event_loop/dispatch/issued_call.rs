@@ -103,9 +103,14 @@ impl<M: Machine> IssuedCall<M> {
         }
     }
 
+    /// Returns what was woken; nothing if the call reports the result of a spawn, even of one that
+    /// was the response to a wake-up.
     #[inline(always)]
     pub(in crate::event_loop) fn wake_target(&self) -> WakeTarget<'_> {
-        WakeTarget { whole: self.woken == Some(true), parts: &self.parts }
+        match self.kind {
+            CallKind::Wakeup { whole } => WakeTarget { whole, parts: &self.parts },
+            _ => WakeTarget::default(),
+        }
     }
 
     pub(in crate::event_loop) fn is_wakeup(&self) -> bool {
