@@ -183,3 +183,17 @@ fn a_loop_that_runs_again_after_a_drain_is_in_the_serving_phase() {
     run_for(&mut instance, &manual, SECOND * 2);
     assert_eq!(instance.context().first(), Some(&("timeout", Phase::Serving, None)));
 }
+
+#[test]
+fn a_loop_that_skipped_an_announcement_serves_when_it_runs_again() {
+    let manual = Manual::new();
+    let mut instance =
+        manual.creator::<Actor<Vec<DrainCall>>>(&Config::new()).instantiate(Vec::new());
+    instance.handle().drain_with(Drain::new(SECOND).announce(SECOND * 9));
+    assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 0 });
+    instance
+        .add_machine_with(|scope| Response::ok(observer()).deadline(scope.now() + SECOND))
+        .expect("there is room");
+    assert_eq!(run_for(&mut instance, &manual, SECOND * 11), None);
+    assert_eq!(instance.context().last(), Some(&("timeout", Phase::Serving, None)));
+}

@@ -73,9 +73,15 @@ impl<M: Machine, B: Backend> Core<M, B> {
             && !control.has_request()
             // `Broadcast::post` promises that these closures run.
             && self.posts.is_empty();
+        if !is_empty {
+            return None;
+        }
+        if !self.drain.is_requested() {
+            return Some(Exit::Empty);
+        }
         // Without machines, an announcement would make no difference.
-        let exit =
-            if self.drain.is_requested() { Exit::Drained { dropped: 0 } } else { Exit::Empty };
-        is_empty.then_some(exit)
+        self.drop_on_drain.drop_all();
+        let dropped = self.drain.end(environment, &self.config, &mut self.dispatch);
+        Some(Exit::Drained { dropped })
     }
 }
