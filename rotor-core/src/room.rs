@@ -114,6 +114,10 @@ impl RoomRequests {
         }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.requests.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }

@@ -179,6 +179,11 @@ impl SlotWaiters {
         self.publish(&mut state);
     }
 
+    /// Returns how many requests for room wait.
+    pub(crate) fn request_count(&self) -> usize {
+        self.lock().room.len()
+    }
+
     /// Returns the oldest request for room.
     pub(crate) fn first_request(&self) -> Option<RoomRequest> {
         self.lock().room.first().cloned()

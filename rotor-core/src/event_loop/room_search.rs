@@ -45,7 +45,10 @@ impl RoomSearch {
     ) {
         let waiters = &refs.environment.waiters;
         let mut budget = refs.config.scan_budget;
-        while let Some(request) = waiters.first_request() {
+        // Those that machines make when they are asked for room wait for the next turn. Otherwise
+        // two machines that ask each time could keep the turn from ending.
+        for _ in 0..waiters.request_count() {
+            let Some(request) = waiters.first_request() else { return };
             if request.requester.is_alive()
                 && !self.serve_request(refs, dispatch, request, &mut budget)
             {

@@ -37,6 +37,8 @@ enum IdlerAction {
     Panic,
     /// It stays, and stops the loop.
     Stop,
+    /// It stays, and asks for room itself.
+    Ask,
     /// It panics in `idle`.
     PanicAsIdle,
 }
@@ -98,6 +100,12 @@ impl Machine for TestMachine {
             IdlerAction::Panic => panic!("a bug as it ends"),
             IdlerAction::Stop => {
                 scope.stop_loop();
+                Response::keep(self)
+            }
+            IdlerAction::Ask => {
+                // Otherwise a turn that asks again and again would never end.
+                assert!(scope.notes.len() < 100, "the turn does not end");
+                scope.ask_for_room(Room::new());
                 Response::keep(self)
             }
             _ => Response::keep(self),
@@ -455,4 +463,21 @@ fn simultaneous_requests_for_room_are_served_in_order() {
     let notes = test_loop.take_notes();
     let served = |name: &str| notes.contains(&format!("{name} has a slot"));
     assert_eq!((served("a"), served("b"), served("c")), (true, true, false), "{notes:?}");
+}
+
+#[test]
+fn requests_for_room_made_while_others_are_served_wait_for_the_next_turn() {
+    let mut test_loop = TestLoop::new(Config::new());
+    let asker = test_loop.asker("listener", Room::new());
+    for seconds in [9, 8] {
+        test_loop.idler(seconds, IdlerAction::Ask);
+    }
+    test_loop.ask(asker);
+    // One request, then those of both machines, then that of the first machine.
+    for expected in [2, 4, 2] {
+        test_loop.turn();
+        let notes = std::mem::take(&mut test_loop.instance.context_mut().notes);
+        let asked = notes.iter().filter(|note| note.ends_with(" was asked")).count();
+        assert_eq!(asked, expected, "{notes:?}");
+    }
 }
