@@ -1,6 +1,10 @@
 //! The memory use of machines; and that nothing grows however long a loop runs.
 //!
 //! Runs in its own process, with a counting allocator; its tests run one at a time.
+//!
+//! Not with `--cfg rotor_handed`, which makes each loop allocate for its threads; this backend also
+//! stays on its thread.
+#![cfg(not(rotor_handed))]
 
 use std::alloc::System;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,10 @@
 //! Handlers that block their loop, as the watchdog sees them. Runs in its own process, whose logger
 //! keeps the messages. Handlers wait for reports, never for time.
+//!
+//! Not with `--cfg rotor_handed`: there each handler begins by waiting until another thread has had
+//! the loop. On a busy computer this takes longer than the patience of these tests, so it is
+//! reported too, and which report comes first depends on the scheduler.
+#![cfg(not(rotor_handed))]
 
 use std::hint;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
