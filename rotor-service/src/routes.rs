@@ -1,11 +1,17 @@
 //! `Routes`: a table from method and path to a value, by matchit.
 
-use std::borrow::Cow;
+mod empty_segments;
+mod parameters;
+
 use std::fmt;
 
-use percent_encoding::percent_decode_str;
-use rotor_http::{Method, Status};
+use matchit::Params;
+use rotor_http::Method;
 
+use self::empty_segments::{has_empty, only_path, precedence};
+pub use self::parameters::Parameters;
+#[cfg(feature = "router")]
+pub(crate) use self::parameters::decode_parameter;
 use crate::refused::Rejection;
 
 /// A table of routes: finds the value that was added for a method and a path.
@@ -15,7 +21,8 @@ use crate::refused::Rejection;
 /// rest of the path, as in `/files/{*rest}`. Parameters are never empty. If two routes match, the
 /// first segment in which they differ decides: text takes precedence over a parameter, including
 /// one for the rest. A slash at the end is part of the path. The route for GET serves HEAD, and the
-/// table answers OPTIONS, unless these have routes of their own. A look-up does not allocate.
+/// table answers OPTIONS, unless these have routes of their own. A look-up does not allocate, unless
+/// a parameter would be empty, so that another route is searched for.
 ///
 /// Paths are compared as they are sent, so add a route for `/café` as `/caf%C3%A9`.
 ///
@@ -56,6 +63,8 @@ pub struct Routes<T> {
 struct Path<T> {
     pattern: String,
     methods: Vec<(String, T)>,
+    /// Only this path, if it can match an empty segment.
+    alone: Option<matchit::Router<()>>,
 }
 
 impl<T> Routes<T> {
@@ -69,9 +78,10 @@ impl<T> Routes<T> {
     ///
     /// # Errors
     ///
-    /// The caller's mistake: the path is malformed, has two parameters of one name, has a character
-    /// that cannot be in a path (one beyond ASCII, a space, `"`, `#`, `<`, `>`, `?`), or cannot be
-    /// distinguished from an earlier one. The table is unchanged.
+    /// The caller's mistake: the path is malformed, does not begin with a slash (except `*`), has two
+    /// parameters of one name, has a character that cannot be in a path (one beyond ASCII, a space,
+    /// `"`, `#`, `<`, `>`, `?`), or cannot be distinguished from an earlier one. The table is
+    /// unchanged.
     pub fn add(&mut self, method: Method<'_>, path: &str, value: T) -> Result<(), RouteError> {
         let at = match self.paths.iter().position(|known| known.pattern == path) {
             Some(at) => at,
@@ -83,7 +93,8 @@ impl<T> Routes<T> {
                     path: pattern.clone(),
                     why: insert_error_text(&error),
                 })?;
-                self.paths.push(Path { pattern, methods: Vec::new() });
+                let alone = only_path(&pattern);
+                self.paths.push(Path { pattern, methods: Vec::new(), alone });
                 self.paths.len() - 1
             }
         };
@@ -119,26 +130,39 @@ impl<T> Routes<T> {
         path: &'p str,
     ) -> Result<(&'t T, Parameters<'t, 'p>), NoRoute> {
         let refused = |refused| Err(NoRoute::Method(refused));
-        let found = match self.finder.at(path) {
-            // Versions of matchit differ in whether a parameter between two slashes may be empty.
-            Ok(found) if found.params.iter().any(|(_, value)| value.is_empty()) => {
-                return Err(NoRoute::Path);
+        let (found, params) = match self.finder.at(path) {
+            Ok(found) if has_empty(&found.params) => {
+                self.find_with_empty_segment(path).ok_or(NoRoute::Path)?
             }
-            Ok(found) => found,
+            Ok(found) => (&self.paths[*found.value], found.params),
             Err(_) if method == Method::Options && path == "*" => return refused(self.options()),
             Err(_) => return Err(NoRoute::Path),
         };
-        let methods = &self.paths[*found.value].methods;
+        let methods = &found.methods;
         let of = |name: &str| methods.iter().find(|(own, _)| own == name);
         let route = of(method.as_str()).or_else(|| match method {
             Method::Head => of("GET"),
             _ => None,
         });
         match route {
-            Some((_, value)) => Ok((value, Parameters(Some(found.params)))),
+            Some((_, value)) => Ok((value, Parameters(Some(params)))),
             None if method == Method::Options => refused(Rejection::options(allow(methods))),
             None => refused(Rejection::not_allowed(allow(methods))),
         }
+    }
+
+    /// Finds the route of a path for which matchit has returned one with an empty parameter. It does
+    /// not search on by itself.
+    #[cold]
+    fn find_with_empty_segment<'t, 'p>(
+        &'t self,
+        path: &'p str,
+    ) -> Option<(&'t Path<T>, Params<'t, 'p>)> {
+        let matched = self.paths.iter().filter_map(|known| {
+            let found = known.alone.as_ref()?.at(path).ok()?;
+            (!has_empty(&found.params)).then_some((known, found.params))
+        });
+        matched.min_by_key(|(known, _)| precedence(&known.pattern))
     }
 
     /// Returns whether any path has a route of this method.
@@ -163,7 +187,7 @@ impl<T> Routes<T> {
     #[cfg(feature = "router")]
     pub(crate) fn into_routes(self) -> impl Iterator<Item = (String, String, T)> {
         self.paths.into_iter().flat_map(|path| {
-            let Path { pattern, methods } = path;
+            let Path { pattern, methods, .. } = path;
             methods.into_iter().map(move |(method, value)| (method, pattern.clone(), value))
         })
     }
@@ -181,6 +205,9 @@ pub(crate) enum NoRoute {
 /// characters that cannot be in a path, since the route would never match.
 pub(crate) fn check_path(path: &str) -> Result<(), RouteError> {
     let refused = |why| Err(RouteError { path: path.to_owned(), why });
+    if !path.starts_with('/') && path != "*" {
+        return refused("it does not begin with a slash".to_owned());
+    }
     // matchit's escapes for literal braces.
     let unescaped = path.replace("{{", "").replace("}}", "");
     let mut parts = unescaped.split('{');
@@ -238,54 +265,6 @@ impl<T> fmt::Debug for Routes<T> {
     }
 }
 
-/// The parameters of a route's path.
-#[derive(Debug)]
-pub struct Parameters<'t, 'p>(Option<matchit::Params<'t, 'p>>);
-
-impl<'p> Parameters<'_, 'p> {
-    /// Makes an empty set, for a fallback.
-    #[cfg(feature = "router")]
-    pub(crate) fn none() -> Self {
-        Parameters(None)
-    }
-
-    /// Returns a parameter as it was sent.
-    pub fn raw(&self, name: &str) -> Option<&'p str> {
-        self.0.as_ref()?.iter().find(|(own, _)| *own == name).map(|(_, value)| value)
-    }
-
-    /// Returns a parameter, percent-decoded (RFC 3986 §2.1).
-    ///
-    /// # Errors
-    ///
-    /// 400: it is not UTF-8 after decoding. 404: the route has no parameter of this name.
-    pub fn text(&self, name: &str) -> Result<Cow<'p, str>, Rejection> {
-        decode_parameter(self.raw(name).ok_or_else(Rejection::not_found)?)
-    }
-
-    /// Returns a parameter, percent-decoded, as another type, for example a number.
-    ///
-    /// # Errors
-    ///
-    /// 404: the parameter is not of that type, so no resource has this name; or the route has no
-    /// parameter of this name. 400: it is not UTF-8 after decoding.
-    pub fn parse<N: std::str::FromStr>(&self, name: &str) -> Result<N, Rejection> {
-        self.text(name)?.parse().map_err(|_| Rejection::not_found())
-    }
-
-    /// Returns a parameter by its position in the path, from 0, as it was sent.
-    #[cfg(feature = "router")]
-    pub(crate) fn nth(&self, index: usize) -> Option<&'p str> {
-        self.0.as_ref()?.iter().nth(index).map(|(_, value)| value)
-    }
-}
-
-/// Percent-decodes a parameter.
-pub(crate) fn decode_parameter(raw: &str) -> Result<Cow<'_, str>, Rejection> {
-    let decoded = percent_decode_str(raw).decode_utf8();
-    decoded.map_err(|_| Rejection::new(Status::BAD_REQUEST, "the path is not UTF-8"))
-}
-
 /// A route that cannot be added: the caller's mistake.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteError {
@@ -310,6 +289,10 @@ impl std::error::Error for RouteError {}
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
+    use rotor_http::Status;
+
     use super::*;
 
     fn table() -> Routes<&'static str> {
@@ -392,6 +375,41 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_segment_is_found_by_a_route_that_can_have_one() {
+        let mut routes = Routes::new();
+        for path in [
+            "/{*rest}",
+            "/lists/{list}/{id}",
+            "/a/{b}/{*rest}",
+            "/a/b/c/{d}/e",
+            "/x//{y}/z",
+            "/x/{y}/{z}/z",
+        ] {
+            routes.add(Method::Get, path, path).expect("a route");
+        }
+        for (path, expected) in [
+            ("/lists/a/7", "/lists/{list}/{id} list=a id=7"),
+            ("/lists//7", "/{*rest} rest=lists//7"),
+            ("/lists//7/8", "/{*rest} rest=lists//7/8"),
+            ("/a/x/c//", "/a/{b}/{*rest} b=x rest=c//"),
+            ("/a/b//x", "/a/{b}/{*rest} b=b rest=/x"),
+            ("/a/b/c//e", "/a/{b}/{*rest} b=b rest=c//e"),
+            ("/a//c/d", "/{*rest} rest=a//c/d"),
+            ("//b/x", "/{*rest} rest=/b/x"),
+            ("/x//y/z", "/x//{y}/z y=y"),
+            ("/x/y//z", "/{*rest} rest=x/y//z"),
+        ] {
+            let (found, parameters) = routes.find(Method::Get, path).expect(path);
+            let parameters = parameters.0.as_ref().map(Params::iter);
+            let parameters = parameters.into_iter().flatten();
+            let found = parameters.fold((*found).to_owned(), |found, (name, value)| {
+                format!("{found} {name}={value}")
+            });
+            assert_eq!(found, expected, "{path}");
+        }
+    }
+
+    #[test]
     fn an_explicit_options_route_is_used() {
         let mut routes = table();
         routes.add(Method::Options, "/only", "options").expect("a route");
@@ -433,6 +451,9 @@ mod tests {
     fn an_ambiguous_route_is_refused_and_an_equal_one_replaces() {
         let mut routes = table();
         for (path, why) in [
+            ("todos", "does not begin with a slash"),
+            ("", "does not begin with a slash"),
+            ("{*rest}", "does not begin with a slash"),
             ("/todos/{other}", "cannot be told from \"/todos/{id}\""),
             ("/files/{*all}", "cannot be told from \"/files/{*rest}\""),
             ("/{", "valid name"),
