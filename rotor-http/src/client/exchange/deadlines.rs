@@ -70,10 +70,11 @@ impl<K: Client> Exchange<K> {
         input: Option<usize>,
         io: &Io<'_, '_, '_, K::Context>,
     ) -> Wait {
-        let limits = &io.config.limits;
+        let (limits, now) = (&io.config.limits, io.scope.now());
+        self.put_off_held_head(now);
         // The time for the response begins when the server has the request.
         if self.is_sent(io) && self.head_until.is_none() {
-            self.head_until = Some(io.scope.now() + limits.response_timeout);
+            self.head_until = Some(now + limits.response_timeout);
         }
         let high = limits.output_high_water;
         let flush = match io.transport.output.len() {
@@ -108,8 +109,17 @@ impl<K: Client> Exchange<K> {
         self.body.deadline(unread, is_gated, &io.config.limits, io.scope.now())
     }
 
+    /// Adds the time in which the handler has held off the next head to the server's time for it.
+    fn put_off_held_head(&mut self, now: Time) {
+        if let (Some(since), Some(until)) = (self.head_held.take(), &mut self.head_until) {
+            *until += now - since;
+        }
+        self.head_held = self.holds_head().then_some(now);
+    }
+
     /// Returns until when the head of the response must have arrived.
     fn head_deadline(&self) -> Time {
-        if self.body.awaits_head() { self.head_until.unwrap_or(Time::NEVER) } else { Time::NEVER }
+        let is_awaited = self.body.awaits_head() && self.head_held.is_none();
+        if is_awaited { self.head_until.unwrap_or(Time::NEVER) } else { Time::NEVER }
     }
 }

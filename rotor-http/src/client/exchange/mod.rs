@@ -51,6 +51,8 @@ pub(super) struct Exchange<K: Client> {
     has_begun_continue_wait: bool,
     /// The deadline for the head of the response; none while the request is being sent.
     head_until: Option<Time>,
+    /// Since when the handler holds off the head that follows an interim one.
+    head_held: Option<Time>,
     reader: HeadReader,
     body: BodyReceiver,
     interim: u32,
@@ -104,6 +106,7 @@ impl<K: Client> Exchange<K> {
             continue_until: None,
             has_begun_continue_wait: false,
             head_until: None,
+            head_held: None,
             reader: HeadReader::new(),
             body: BodyReceiver::expected(),
             interim: 0,
@@ -170,12 +173,11 @@ impl<K: Client> Exchange<K> {
     /// Processes the input that is there.
     pub(super) fn receive(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ExchangeFlow<K> {
         // While the handler holds the body off, the body stays with the server. This is the
-        // backpressure. The head is no part of the body, so it is read nevertheless; but a handler
-        // that passes interim heads on holds off the next one, too.
-        let is_held = self.body.is_held() && (self.interim > 0 || !self.body.awaits_head());
+        // backpressure.
+        let is_held = self.body.is_held() && !self.body.awaits_head();
         if self.request.is_unstarted() {
             self.watch_unstarted(io)
-        } else if is_held {
+        } else if is_held || self.holds_head() {
             Flow::Wait(self.wait(None, io))
         } else if self.body.awaits_head() && self.request.is_framed() {
             // The head of the response comes in a frame of its own.
@@ -185,6 +187,16 @@ impl<K: Client> Exchange<K> {
         } else {
             self.read_body(io)
         }
+    }
+
+    /// Returns whether the handler holds off the next head. The first one is read even while the
+    /// body is held off, since it is no part of the body; but a handler that passes interim heads on
+    /// holds off the next one, too. A head that comes in a frame cannot be held off.
+    fn holds_head(&self) -> bool {
+        self.body.is_held()
+            && self.body.awaits_head()
+            && self.interim > 0
+            && !self.request.is_framed()
     }
 
     /// Watches the connection while its handler has written nothing yet. Input at this time is not
