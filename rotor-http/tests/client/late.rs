@@ -1,11 +1,13 @@
 //! The side that is reported for a request that misses its deadline.
 
+use std::sync::Arc;
+
 use rotor_http::Limits;
 use rotor_http::client::ClientConfig;
 
 use crate::http2::server::{Server, http2, page};
 use crate::probe::{BodyPlan, Probe, seconds};
-use crate::script::{connection, outcome};
+use crate::script::{connection, connection_with_config, outcome};
 
 #[test]
 fn a_missed_deadline_reports_which_side_was_waited_for() {
@@ -73,4 +75,19 @@ fn a_missed_deadline_on_an_http2_stream_reports_the_side_too() {
     ] {
         assert_eq!(late(window, sends.clone()), expected, "{sends:?}, a window of {window}");
     }
+}
+
+/// The default of `Client::timeout`, too, says that the request's deadline has passed.
+#[test]
+fn a_missed_deadline_of_the_handler_counts_as_one() {
+    let config = Arc::new(ClientConfig::new().http2(http2()));
+    let plan = || Probe { timeout: Some(seconds(3)), ..Probe::post(BodyPlan::Later("x")) };
+    let mut server = Server::of(ClientConfig::clone(&config), &[], [plan()]);
+    server.driver.advance(seconds(4));
+    assert_eq!(server.outcome(0), "Here: Deadline(Writing)");
+    let http1 = Arc::new(ClientConfig::new().count_with(config.counters()));
+    let mut driver = connection_with_config(&http1, [plan()]);
+    driver.advance(seconds(4));
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Here: Deadline(Writing)"));
+    assert_eq!((config.counters().deadlines(), config.counters().failed()), (2, 2));
 }

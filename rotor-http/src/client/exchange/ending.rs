@@ -143,6 +143,11 @@ impl<K: Client> Exchange<K> {
     /// Sends the outcome to the caller.
     pub(super) fn send_outcome(&mut self, outcome: ClientResult<K>, counters: &Counters) {
         Counters::add(if outcome.is_ok() { &counters.answered } else { &counters.failed });
+        if let Err(error) = &outcome
+            && let ClientError::Deadline(_) = error.innermost()
+        {
+            Counters::add(&counters.deadlines);
+        }
         if let Some(port) = self.port.take() {
             let _cancelled = port.set(outcome);
         }
