@@ -245,7 +245,7 @@ impl<K: Client, F: RequestSource<K>> Protocol for Connection<K, F> {
             transport,
             scope,
             Requests::drain,
-            Streams::drain,
+            |streams, io| streams.drain(until, io),
             |upgraded, transport, scope| upgraded.draining(until, transport, scope),
         )
     }

@@ -44,7 +44,11 @@ impl<K: Client, F> Streams<K, F> {
         match self.never {}
     }
 
-    pub(super) fn drain(&mut self, _: &mut Io<'_, '_, '_, K::Context>) -> ConnectionFlow<K> {
+    pub(super) fn drain(
+        &mut self,
+        _: Time,
+        _: &mut Io<'_, '_, '_, K::Context>,
+    ) -> ConnectionFlow<K> {
         match self.never {}
     }
 

@@ -20,15 +20,16 @@ use crate::h2::{ErrorCode, Violation, frame_writer};
 use crate::tunnel::Event;
 
 impl<K: Client, F: RequestSource<K>> Streams<K, F> {
-    /// Ends the connection, because the loop is draining, after the requests under way.
+    /// Ends the connection after the requests under way, because the loop is draining, or because
+    /// an operator ends only this connection.
     pub(in crate::client) fn drain(
         &mut self,
+        until: Time,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> ConnectionFlow<K> {
+        self.is_draining = true;
         self.stop_taking_requests();
-        if let Some(until) = io.scope.draining_until() {
-            self.drain_tunnels(until, io);
-        }
+        self.drain_tunnels(until, io);
         self.advance(io)
     }
 

@@ -69,6 +69,9 @@ pub(super) struct Streams<K: Client, F> {
     served: u64,
     /// Whether no further request may begin on this connection.
     is_closing: bool,
+    /// Whether the loop drains, or an operator ends this connection: protocols that still begin are
+    /// told.
+    is_draining: bool,
     /// Whether the source must be called: it may have a request, or must be told something.
     must_call_feed: bool,
     /// The room that the source was last told.
@@ -146,6 +149,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             started: 0,
             served: 0,
             is_closing: false,
+            is_draining: false,
             must_call_feed: true,
             room: None,
             reset_streams: ResetStreams::default(),

@@ -46,7 +46,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         let input = std::mem::take(&mut child.input);
         let (is_secure, within) = (io.transport.is_secure(), io.config.stream_config());
         let mut part = io.scope.part(child.key);
-        match Tunnel::start(seed, input, is_secure, &within, false, &mut part) {
+        match Tunnel::start(seed, input, is_secure, &within, self.is_draining, &mut part) {
             Ok(tunnel) => child.tunnel = Some(tunnel),
             Err(code) => return self.end_tunnel(at, code, io),
         }
@@ -97,7 +97,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         }
     }
 
-    /// Tells all protocols that the loop is draining.
+    /// Tells all protocols of a drain.
     pub(super) fn drain_tunnels(&mut self, until: Time, io: &mut Io<'_, '_, '_, K::Context>) {
         for at in (0..self.children.len()).rev() {
             if self.children[at].tunnel.is_some() {

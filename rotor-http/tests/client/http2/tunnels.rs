@@ -1,5 +1,6 @@
 //! Other protocols on a stream (RFC 8441).
 
+use rotor_core::{Cursor, Verdict};
 use rotor_http::client::ClientConfig;
 use rotor_http::h2::frame_writer::settings_ack;
 
@@ -194,6 +195,24 @@ fn the_protocol_is_notified_of_the_end_of_the_connection() {
     let mut server = established_tunnel();
     server.driver.drain(seconds(30));
     server.read();
+    assert_eq!((&server.requests[&1].body[..], server.requests[&1].is_whole), (&b"BYE"[..], true));
+}
+
+/// An operator may end a single connection, which the loop does not know.
+#[test]
+fn a_drain_of_only_the_connection_is_reported_to_its_protocols() {
+    let drain = |server: &mut Server| {
+        let instance = server.driver.test().instance();
+        let _ = instance.machines().scan(Cursor::START, |_, _| Verdict::Drain);
+        server.driver.settle();
+        server.read();
+    };
+    let mut server = established_tunnel();
+    drain(&mut server);
+    assert_eq!((&server.requests[&1].body[..], server.requests[&1].is_whole), (&b"BYE"[..], true));
+    let mut server = server_with_extended_connect([upgrade_request("shout")]);
+    drain(&mut server);
+    server.send(&headers(1, OK, false));
     assert_eq!((&server.requests[&1].body[..], server.requests[&1].is_whole), (&b"BYE"[..], true));
 }
 
