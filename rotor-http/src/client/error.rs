@@ -59,10 +59,11 @@ quick_error! {
         /// The code tells the reason (RFC 9113 §7).
         ///
         /// With code 7 (REFUSED_STREAM) the server had already begun to respond. With code 13
-        /// (HTTP_1_1_REQUIRED) the server answers this request over HTTP/1.1 only, but the request
-        /// could not be made over HTTP/1.1. A pool does that if the method is idempotent, no part
-        /// of a response has arrived, the request was written completely in `prepare_request`, and
-        /// its connector supports it ([`without_http2`](super::Connector::without_http2)).
+        /// (HTTP_1_1_REQUIRED, which may also come in a GOAWAY) the server answers this request
+        /// over HTTP/1.1 only, but the request could not be made over HTTP/1.1. A pool does that if
+        /// the method is idempotent or a GOAWAY excludes the request, no part of a response has
+        /// arrived, the request was written completely in `prepare_request`, and its connector
+        /// supports it ([`without_http2`](super::Connector::without_http2)).
         Reset(code: u32) {
             display("the server reset the stream of the request (code {})", code)
         }

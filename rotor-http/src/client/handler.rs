@@ -48,7 +48,12 @@ use crate::semantics::trailers::Trailers;
 /// written completely in `prepare_request`. If a server answers a request over HTTP/1.1 only
 /// (HTTP_1_1_REQUIRED), a pool makes it over HTTP/1.1, provided that its connector supports this
 /// ([`without_http2`](super::Connector::without_http2)), no part of a response has arrived, its
-/// method is idempotent, and it was written completely in `prepare_request`.
+/// method is idempotent or a GOAWAY excludes it, and it was written completely in
+/// `prepare_request`.
+///
+/// A request of which `prepare_request` wrote nothing yet is not made again, although the server
+/// does not know of it: what its handler waits for would wake the first connection. It fails with
+/// an error after which it [may be made again](ClientError::may_have_been_processed).
 ///
 /// # HTTP/2
 ///

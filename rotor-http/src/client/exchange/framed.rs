@@ -138,18 +138,25 @@ impl<K: Client> Exchange<K> {
         Some(job)
     }
 
-    /// Like `reclaim_for_rerouting`, for a request that its server answers over HTTP/1.1 only. The
-    /// server does not say that it has not acted on the request, so only idempotent methods may be
-    /// repeated (RFC 9110 §9.2.2).
+    /// Like `reclaim_for_rerouting`, for a request that its server answers over HTTP/1.1 only.
+    /// Unless the server says that it has not acted on the request (`is_unprocessed`), only
+    /// idempotent methods may be repeated (RFC 9110 §9.2.2).
     pub(in crate::client) fn reclaim_for_http1(
         &mut self,
+        is_unprocessed: bool,
         config: &ClientConfig,
     ) -> Option<Box<Job<K>>> {
+        // A server that has begun to respond has processed the request, whatever it says now.
         let has_no_response = self.body.awaits_head() && self.interim == 0;
-        if !has_no_response || !self.request.is_idempotent() {
+        if !has_no_response || !(is_unprocessed || self.request.is_idempotent()) {
             return None;
         }
-        self.reclaim_for_rerouting(config)
+        let was_sent_before = self.sent.on_earlier_connection;
+        let mut job = self.reclaim_for_rerouting(config)?;
+        if is_unprocessed {
+            job.was_sent = was_sent_before;
+        }
+        Some(job)
     }
 
     /// Handles the server's message that it has not processed the request: returns the request to

@@ -41,7 +41,12 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
 
     /// Handles GOAWAY: the server accepts no more requests, and has not processed those after
     /// `last`.
-    pub(super) fn goaway_received(&mut self, last: u32, io: &mut Io<'_, '_, '_, K::Context>) {
+    pub(super) fn goaway_received(
+        &mut self,
+        last: u32,
+        code: u32,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) {
         Counters::add(&io.config.counters_ref().goaways);
         self.stop_taking_requests();
         // A request that has not begun cannot begin on this connection any more.
@@ -51,8 +56,10 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         // In the order in which they began, so that the oldest are next, even if each server goes
         // away after a few requests.
         for key in out {
-            if let Some(at) = self.find_child(key) {
-                self.refused(at, io);
+            let Some(at) = self.find_child(key) else { continue };
+            match code == ErrorCode::Http11Required.number() {
+                true => self.http1_required(at, true, io),
+                false => self.refused(at, io),
             }
         }
     }
@@ -68,19 +75,22 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         self.remove_child(at, io);
     }
 
-    /// Handles a request that the server answers over HTTP/1.1 only (RFC 9113 §7). Returns whether
-    /// it is made there.
-    pub(super) fn retry_over_http1(
+    /// Handles a request that the server answers over HTTP/1.1 only (RFC 9113 §7): it is made there
+    /// if possible. On another connection of HTTP/2, the server would refuse it again.
+    /// `is_unprocessed` is whether the server has not processed it.
+    pub(super) fn http1_required(
         &mut self,
         at: usize,
+        is_unprocessed: bool,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> bool {
-        if !self.source.has_http1() {
-            return false;
+    ) {
+        let exchange = self.children[at].exchange.as_mut().filter(|_| self.source.has_http1());
+        let job =
+            exchange.and_then(|exchange| exchange.reclaim_for_http1(is_unprocessed, io.config));
+        if !self.reroute_to_http1(at, job, io) {
+            let error = ClientError::Reset(ErrorCode::Http11Required.number());
+            self.fail_and_reset(at, error, ErrorCode::Cancel, io);
         }
-        let exchange = self.children[at].exchange.as_mut();
-        let job = exchange.and_then(|exchange| exchange.reclaim_for_http1(io.config));
-        self.reroute_to_http1(at, job, io)
     }
 
     /// Has the request made over HTTP/1.1, if it could be taken out of its exchange. Returns

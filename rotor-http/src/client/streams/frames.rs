@@ -110,7 +110,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             }
             Frame::GoAway { last, code } => {
                 log::debug!("machine {} is told to go away: {code}", io.scope.token());
-                self.goaway_received(last, io);
+                self.goaway_received(last, code, io);
                 self.count(Nuisance::ControlFrame, io)
             }
             Frame::Priority | Frame::Unknown => self.count(Nuisance::ControlFrame, io),
@@ -222,7 +222,9 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         // RFC 9113 §8.7: only this code promises that the request was not processed.
         if code == ErrorCode::RefusedStream.number() {
             self.refused(at, io);
-        } else if code != ErrorCode::Http11Required.number() || !self.retry_over_http1(at, io) {
+        } else if code == ErrorCode::Http11Required.number() {
+            self.http1_required(at, false, io);
+        } else {
             self.fail_and_reset(at, ClientError::Reset(code), ErrorCode::Cancel, io);
         }
         Ok(())

@@ -47,6 +47,22 @@ fn requests_beyond_a_goaway_are_returned_in_order() {
     assert!(deadlines.is_sorted(), "the oldest first");
 }
 
+/// RFC 9113 §7: over HTTP/2, any other connection would refuse them as well.
+#[test]
+fn requests_beyond_a_goaway_that_requires_http1_report_its_code() {
+    let plans = [
+        Probe::get("/1"),
+        Probe::post(BodyPlan::Whole("2")),
+        Probe::post(BodyPlan::Later("3")),
+        Probe { defers_write: true, ..Probe::get("/4") },
+    ];
+    let mut server = Server::new(plans);
+    server.send(&go_away(1, 0xd));
+    assert_eq!((returned_count(&server), server.outcome(0).as_str()), (0, "nothing yet"));
+    let expected = ["Peer: Reset(13)", "Peer: Reset(13)", "Peer: Unsent(Reset(13))"];
+    assert_eq!([1, 2, 3].map(|at| server.outcome(at)), expected);
+}
+
 /// RFC 9113 §6.8: a later GOAWAY may exclude more streams, but not fewer. A request that was
 /// retried elsewhere is not taken back.
 #[test]

@@ -6,7 +6,7 @@ use rotor_http::client::{ClientConfig, PoolConfig};
 use rotor_stream::testing::Target;
 
 use super::{HTTP1_ALTERNATIVE, HTTP1_ELSEWHERE, Test, address, cancel};
-use crate::http2::server::{headers, http2, page, reset, settings};
+use crate::http2::server::{go_away, headers, http2, page, reset, settings};
 use crate::probe::{BodyPlan, Probe, seconds};
 
 fn upgrade_request(name: &'static str) -> Probe {
@@ -81,4 +81,19 @@ fn a_sent_request_without_room_over_http1_may_have_been_processed() {
     test.peers[0].send(&reset(1, 0xd));
     test.settle();
     assert_eq!(test.outcomes(), ["/first: Here: NotRepeated(Full)"]);
+}
+
+#[test]
+fn requests_beyond_a_goaway_that_requires_http1_are_sent_there() {
+    let mut test = connected_pool(PoolConfig::new());
+    test.test.world().target(address(HTTP1_ALTERNATIVE), Target::Accepts);
+    test.ask(HTTP1_ELSEWHERE, "/post", Probe::post(BodyPlan::Whole("x")));
+    test.test.world().target(address(HTTP1_ELSEWHERE), Target::Hangs);
+    test.peers[0].send(&go_away(1, 0xd));
+    test.settle();
+    assert_eq!((test.peers.len(), test.outcomes()), (2, vec![]));
+    test.peers[1].send(&[settings(&[]), page(1, "there")].concat());
+    test.peers[0].send(&page(1, "here"));
+    test.settle();
+    assert_eq!(test.outcomes(), ["/post: 200 there", "/first: 200 here"]);
 }
