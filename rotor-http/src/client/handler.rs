@@ -167,6 +167,10 @@ pub trait Client: Sized {
     /// that was waiting when the handler last returned has shrunk to half the high-water mark, or
     /// to nothing if it was less than that.
     ///
+    /// After its whole response, an HTTP/2 server may say that it wants no more of the request
+    /// (RST_STREAM, RFC 9113 §8.1). The output is then dropped instead of sent, so that the handler
+    /// can end its request and finish with the response.
+    ///
     /// The default goes on.
     fn request_flushed(
         self,

@@ -74,6 +74,8 @@ pub(crate) struct Probe {
     pub(crate) holds: bool,
     /// Finishes when it gets the head.
     pub(crate) is_head_only: bool,
+    /// Finishes with its response only once its request is written.
+    pub(crate) writes_all: bool,
     pub(crate) upgrade: Option<&'static str>,
     pub(crate) panics_in: &'static str,
     /// Whether the handler was asked to write its request.
@@ -90,6 +92,8 @@ pub(crate) struct Probe {
     pub(crate) left: u64,
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
+    /// Whether the whole response was received.
+    pub(crate) has_body: bool,
 }
 
 impl Probe {
@@ -101,6 +105,7 @@ impl Probe {
             mode: RecvMode::Buffered(1 << 20),
             holds: false,
             is_head_only: false,
+            writes_all: false,
             upgrade: None,
             panics_in: "",
             is_prepared: false,
@@ -113,6 +118,7 @@ impl Probe {
             left: 0,
             status: 0,
             body: Vec::new(),
+            has_body: false,
         }
     }
 
@@ -253,6 +259,9 @@ impl Client for Probe {
             self.record("flushed", scope);
         }
         self.write_rest(request).expect("it was announced");
+        if self.has_body && request.is_complete() {
+            return Next::finished(self.text(""));
+        }
         Next::go_on(self).keep_deadline()
     }
 
@@ -288,11 +297,15 @@ impl Client for Probe {
     fn response_received(
         mut self,
         body: &[u8],
-        _: &mut Request<'_>,
+        request: &mut Request<'_>,
         scope: Sc<'_, '_>,
     ) -> Next<Self> {
         self.record("body", scope);
         self.body = body.to_owned();
+        if self.writes_all && !request.is_complete() {
+            self.has_body = true;
+            return Next::go_on(self).keep_deadline();
+        }
         Next::finished(self.text(""))
     }
 

@@ -33,6 +33,9 @@ pub(super) struct Child<K: Client> {
     pub(super) is_scheduled: bool,
     pub(super) intake: Intake,
     pub(super) outbound: SendWindow,
+    /// Whether output was dropped because the server does not want it, and the handler may wait
+    /// until it is sent.
+    pub(super) has_discarded: bool,
     /// What the exchange waits for.
     pub(super) wait: Wait,
     /// Until when the exchange waits; `NEVER` for no deadline.
@@ -62,6 +65,7 @@ impl<K: Client> Child<K> {
             is_scheduled: false,
             intake: Intake::new(config.http2_ref().stream_window, None),
             outbound,
+            has_discarded: false,
             wait: Wait::UNCHANGED,
             until: Time::NEVER,
             send_watch: WindowWatch::NONE,
@@ -173,6 +177,18 @@ impl<K: Client> Child<K> {
     pub(super) fn needs_flush_call(&self) -> bool {
         self.exchange.is_some()
             && self.wait.flush_left().is_some_and(|left| self.output.len() <= left)
+    }
+
+    /// Drops the output, because the server does not want the rest of the request. For a handler
+    /// that has more to write, this is as if the output had been sent: it is told after the other
+    /// streams, and may still finish with its response.
+    pub(super) fn discard_output(&mut self, now: Time) {
+        let has_more = self.exchange.as_ref().is_some_and(|exchange| !exchange.request().is_done());
+        self.has_discarded |= has_more && !self.output.is_empty();
+        self.output.truncate(0);
+        if self.has_discarded {
+            self.until = now;
+        }
     }
 
     /// Returns the earliest of its deadlines.

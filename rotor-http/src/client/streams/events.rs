@@ -118,7 +118,11 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
                 self.remove_child(at, io);
             } else if child.until <= now {
                 self.exempt_body(at, io);
-                self.step(at, io, |exchange, io| exchange.timeout(io));
+                let has_discarded = std::mem::take(&mut self.children[at].has_discarded);
+                self.step(at, io, |exchange, io| {
+                    let flow = exchange.timeout(io);
+                    if has_discarded { flow.on_again(|| exchange.flushed(io)) } else { flow }
+                });
             }
         }
         self.until =

@@ -134,8 +134,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         let now = io.scope.now();
         let child = &mut self.children[at];
         if !child.state.is_sending() {
-            // The server does not want the rest of the output.
-            child.output.truncate(0);
+            child.discard_output(now);
         }
         child.release(&mut self.inbound);
         // Even if nothing was taken now: the rest of the window may have become small.

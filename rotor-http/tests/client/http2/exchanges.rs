@@ -244,6 +244,35 @@ fn a_response_complete_before_its_request_is_accepted() {
     assert_eq!(server.outcome(0), "200 ab");
 }
 
+/// RFC 9113 §8.1: a server may say after its whole response that it wants no more of the request.
+#[test]
+fn a_handler_still_writing_when_the_rest_is_refused_writes_on_and_finishes() {
+    let plan = || Probe { writes_all: true, ..Probe::post(BodyPlan::Much(1 << 20)) };
+    for code in [0, 8] {
+        let mut server = Server::new([plan(), Probe::get("/")]);
+        server.send(&page(1, "enough"));
+        assert_eq!(server.outcome(0), "nothing yet", "it waits for room");
+        let sent = server.requests[&1].body.len();
+        server.send(&reset(1, code));
+        assert_eq!(server.outcome(0), "200 enough", "{code}");
+        assert_eq!(server.requests[&1].body.len(), sent, "nothing more is sent");
+        server.send(&page(3, "too"));
+        assert_eq!((server.outcome(1).as_str(), server.end()), ("200 too", None));
+    }
+    // The same while the handler holds the response. One that waits for no room is not called.
+    let events = |sends: BodyPlan| {
+        let plan = Probe { holds: true, ..Probe::post(sends).progressive() };
+        let config = ClientConfig::new().http2(http2());
+        let mut server = Server::of(config, &[(4, 0)], [Probe::get("/"), plan]);
+        server.send(&[page(1, ""), headers(3, &[(":status", "200")], false)].concat());
+        server.send(&[data(3, b"a", false), data(3, b"b", true), reset(3, 0)].concat());
+        assert_eq!(server.outcome(1), "nothing yet");
+        server.driver.context().events.last().cloned().unwrap_or_default()
+    };
+    assert_eq!(events(BodyPlan::Chunked("in two")), "/ flushed");
+    assert_eq!(events(BodyPlan::Expected("late")), "/ chunk a");
+}
+
 #[test]
 fn a_response_head_in_continuation_frames_is_read() {
     let limits = Limits::new();
