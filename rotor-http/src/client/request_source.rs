@@ -36,8 +36,8 @@ pub trait RequestSource<K: Client>: Sized {
     /// Called when the connection speaks HTTP/2, with the number of requests under way and of
     /// further requests that it accepts. It is called before the first
     /// [`next`](RequestSource::next), and whenever the numbers change by more than the taking of a
-    /// request. While there is room, `next` is called; on a new connection only once, and again
-    /// when the server has said how many requests it accepts.
+    /// request. While there is room, `next` is called; on a new connection only while no request is
+    /// under way, until the server has said how many requests it accepts.
     ///
     /// The default does nothing.
     fn room(&mut self, room: Room, scope: &mut Scope<'_, K::Context>) {

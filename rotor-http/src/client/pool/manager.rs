@@ -10,6 +10,7 @@ use rotor_stream::Fatal;
 use super::config::PoolConfig;
 use super::handle::PoolRequest;
 use super::member::Member;
+use super::origin::MemberId;
 use super::origins::PoolAction;
 use super::seed::PoolSeed;
 use super::shared::Shared;
@@ -29,8 +30,8 @@ pub(super) struct Manager<K: Client, O: Ord + Clone> {
     /// Whether requests may wait that a connection has had before: the calls do not report if these
     /// are cancelled.
     has_attempted: bool,
-    /// The origin of the connection that is being made.
-    connecting: Option<O>,
+    /// The connection that is being made.
+    connecting: Option<(O, MemberId)>,
     /// There was no slot for a connection. The manager tries again when one becomes free.
     waits_for_slot: bool,
     /// No further requests can be received.
@@ -173,7 +174,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
                     connection.wakeup();
                 }
                 PoolAction::Connect(origin, id) => {
-                    self.connecting = Some(origin.clone());
+                    self.connecting = Some((origin.clone(), id));
                     let member = Member { shared: self.shared.clone(), origin: origin.clone(), id };
                     let seed = ConnectionSeed::new(member, self.shared.config.clone());
                     return Some(PoolSeed { origin, seed });
@@ -189,6 +190,10 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         scope: &mut Scope<'_, K::Context>,
     ) {
         let SpawnError { cause, seed } = error;
+        let connecting = self.connecting.take();
+        if let (SpawnCause::SlabFull, Some((origin, id))) = (&cause, &connecting) {
+            self.shared.origins().remove_unattempted(origin, *id);
+        }
         drop(seed);
         let error = match cause {
             SpawnCause::SlabFull => {
@@ -210,8 +215,8 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
                 ClientError::NoRoom(format!("a connection could not be made: {cause:?}").into())
             }
         };
-        let origin = self.connecting.take();
-        let job = origin.and_then(|origin| self.shared.origins().take_for_failure(&origin));
+        let job =
+            connecting.and_then(|(origin, _)| self.shared.origins().take_for_failure(&origin));
         if let Some(job) = job {
             job.fail(error, self.shared.config.counters_ref(), scope);
         }

@@ -266,6 +266,19 @@ impl<J, W> Origin<J, W> {
     pub(super) fn shortage(&self) -> Shortage {
         let per_connection = match self.concurrency {
             // All requests wait for what the first connection reports.
+    /// Returns whether the place of a lost connection is kept for a request of that connection.
+    pub(super) fn keeps_place(&self) -> bool {
+        self.kept_places > 0 && self.shortage() == Shortage::NewConnection
+    }
+
+    /// Removes a connection that was not even attempted, so that nothing was learned of the server.
+    pub(super) fn remove_unattempted(&mut self, id: MemberId) -> RemovedState {
+        let concurrency = self.concurrency;
+        let removed = self.remove(id);
+        self.concurrency = concurrency;
+        removed
+    }
+
             Concurrency::Unknown => self.repeated.len() + self.waiting.len(),
             Concurrency::One => 1,
             Concurrency::Many(requests) => requests as usize,

@@ -182,6 +182,20 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
 
     /// Removes a connection that has ended, or was not made.
     pub(super) fn remove(&mut self, name: &O, id: MemberId) {
+        self.remove_by(name, id, Origin::remove);
+    }
+
+    /// Removes a connection for which there was no place in the loop.
+    pub(super) fn remove_unattempted(&mut self, name: &O, id: MemberId) {
+        self.remove_by(name, id, Origin::remove_unattempted);
+    }
+
+    fn remove_by(
+        &mut self,
+        name: &O,
+        id: MemberId,
+        remove: fn(&mut Origin<J, W>, MemberId) -> RemovedState,
+    ) {
         let Some(origin) = self.by_name.get_mut(name) else { return };
         match origin.remove(id) {
             RemovedState::Unknown => return,

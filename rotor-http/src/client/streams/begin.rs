@@ -40,9 +40,9 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
                 self.room = Some(room);
                 self.source.room(room, io.scope);
             }
-            // The server may accept only one, and requests that it refused would have to be made
-            // again.
-            let may_take = self.phase == Phase::Open || self.started == 0;
+            // The server may accept only one at a time, and requests that it refused would have to
+            // be made again.
+            let may_take = self.phase == Phase::Open || self.children.is_empty();
             if room.further == 0 || !may_take {
                 return;
             }

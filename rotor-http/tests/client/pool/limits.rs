@@ -5,10 +5,16 @@ use std::time::Duration;
 
 use rotor_core::{Config, Response};
 use rotor_http::Limits;
+#[cfg(feature = "http2")]
+use rotor_http::client::ClientConfig;
 use rotor_http::client::PoolConfig;
 use rotor_stream::testing::Target;
 
+#[cfg(feature = "http2")]
+use super::cancel;
 use super::{Machines, Requester, Test, address, end_in_next_turn};
+#[cfg(feature = "http2")]
+use crate::http2::server::{http2, page, settings};
 use crate::probe::{Probe, seconds};
 
 #[test]
@@ -232,6 +238,54 @@ fn an_idle_connection_to_another_server_is_closed_if_no_slot_is_free() {
     assert_eq!(test.targets(1), ["/3"]);
     test.answer(1);
     assert_eq!(test.outcomes(), ["/1: 200 hi", "/2: 200 hi", "/3: 200 hi"]);
+}
+
+/// A request that is cancelled before the server's settings arrive leaves the connection idle.
+#[cfg(feature = "http2")]
+#[test]
+fn an_idle_connection_without_settings_yet_makes_room_or_serves() {
+    let client = ClientConfig::new().http2(http2());
+    let config = PoolConfig::new().connections_max(1);
+    let mut test = Test::of(config, client, Config::new().machines_max(100));
+    for name in ["/1", "/2"] {
+        let given_up = test.get(1, name);
+        cancel(&mut test, given_up);
+    }
+    assert_eq!((test.peers.len(), test.prepared_count()), (1, 2));
+    test.get(2, "/3");
+    assert!(test.peers[0].is_ended());
+    test.end(0);
+    test.peers[1].send(&[settings(&[]), page(1, "a")].concat());
+    test.settle();
+    assert_eq!(test.outcomes(), ["/3: 200 a"]);
+}
+
+#[cfg(feature = "http2")]
+#[test]
+fn a_pool_without_a_slot_has_learned_nothing_of_the_server() {
+    let client = ClientConfig::new().http2(http2());
+    // The pool, two squatters, and a requester.
+    let mut test = Test::of(PoolConfig::new(), client, Config::new().machines_max(4));
+    let idle = || Response::ok(Machines::Requester(Requester { name: "", future: None }));
+    let squatters = [(); 2].map(|()| test.test.add(|_| idle()));
+    let pool = test.pool.clone().expect("there is a handle");
+    test.test.add(|scope| {
+        let ask = |name| pool.ask(address(1), Probe::get(name), scope).ok();
+        let (future, others) = (ask("/1"), [ask("/2"), ask("/3")]);
+        scope.futures.extend(others.into_iter().flatten());
+        Response::ok(Machines::Requester(Requester { name: "/1", future }))
+    });
+    test.settle();
+    assert!(test.peers.is_empty(), "there is no slot");
+    squatters.into_iter().for_each(|squatter| end_in_next_turn(&mut test, squatter));
+    test.settle();
+    assert_eq!(test.peers.len(), 1, "it may take all of them");
+    test.peers[0].send(&settings(&[]));
+    test.settle();
+    assert_eq!((test.peers.len(), test.prepared_count()), (1, 3));
+    test.peers[0].send(&page(1, "a"));
+    test.settle();
+    assert_eq!(test.outcomes(), ["/1: 200 a"]);
 }
 
 #[test]
