@@ -21,6 +21,9 @@ pub(super) struct Origin<J, W> {
     connecting: usize,
     woken: usize,
     ending: usize,
+    /// Places of connections that were lost during requests that are to be made again: the requests
+    /// keep them.
+    pub(super) kept_places: usize,
     /// How many requests a connection accepts, as far as that is known.
     concurrency: Concurrency,
     /// The last connection that was made of those that accept one request at a time.
@@ -117,6 +120,7 @@ impl<J, W> Origin<J, W> {
             connecting: 0,
             woken: 0,
             ending: 0,
+            kept_places: 0,
             concurrency: if may_multiplex { Concurrency::Unknown } else { Concurrency::One },
             newest_serial: None,
             is_due: false,
@@ -150,6 +154,7 @@ impl<J, W> Origin<J, W> {
 
     /// Records a connection that is about to be made.
     pub(super) fn connect(&mut self, id: MemberId) {
+        self.kept_places = self.kept_places.saturating_sub(1);
         self.set(id, Some(State::Connecting));
     }
 
@@ -253,19 +258,14 @@ impl<J, W> Origin<J, W> {
                 RemovedState::Other
             }
             Some(State::Ending) => RemovedState::Ending,
-            Some(_) => RemovedState::Other,
+            Some(_) => {
+                let is_kept = self.repeated.len() > self.connecting + self.kept_places;
+                self.kept_places += usize::from(is_kept);
+                RemovedState::Other
+            }
         }
     }
 
-    /// Returns the number of connections, whatever their state.
-    pub(super) fn connections(&self) -> usize {
-        self.members.len()
-    }
-
-    /// Returns whether more requests wait than connections are about to take.
-    pub(super) fn shortage(&self) -> Shortage {
-        let per_connection = match self.concurrency {
-            // All requests wait for what the first connection reports.
     /// Returns whether the place of a lost connection is kept for a request of that connection.
     pub(super) fn keeps_place(&self) -> bool {
         self.kept_places > 0 && self.shortage() == Shortage::NewConnection
@@ -279,6 +279,15 @@ impl<J, W> Origin<J, W> {
         removed
     }
 
+    /// Returns the number of connections, whatever their state.
+    pub(super) fn connections(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Returns whether more requests wait than connections are about to take.
+    pub(super) fn shortage(&self) -> Shortage {
+        let per_connection = match self.concurrency {
+            // All requests wait for what the first connection reports.
             Concurrency::Unknown => self.repeated.len() + self.waiting.len(),
             Concurrency::One => 1,
             Concurrency::Many(requests) => requests as usize,

@@ -197,7 +197,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
         remove: fn(&mut Origin<J, W>, MemberId) -> RemovedState,
     ) {
         let Some(origin) = self.by_name.get_mut(name) else { return };
-        match origin.remove(id) {
+        match remove(origin, id) {
             RemovedState::Unknown => return,
             RemovedState::Ending => self.ending -= 1,
             RemovedState::Other => {}
@@ -206,7 +206,13 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
         // `next_action` gives the place to one of them, but other connections may look for work
         // before it is called.
         self.starving = self.starving.saturating_sub(1);
+        let keeps_place = origin.keeps_place();
         self.mark_due(name.clone());
+        if keeps_place {
+            // Its turn is now, before others can take the place.
+            self.due.retain(|due| due != name);
+            self.due.push_front(name.clone());
+        }
     }
 
     /// Takes the request for which a connection was to be made that could not be made.
@@ -230,6 +236,9 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             let Some(name) = self.due.pop_front() else { break };
             let Some(origin) = self.by_name.get_mut(&name) else { continue };
             let shortage = origin.shortage();
+            if shortage != Shortage::NewConnection {
+                origin.kept_places = 0;
+            }
             // An existing connection is faster than a new one.
             if shortage != Shortage::Nothing
                 && let Some(waker) = origin.wake(&shortage)
@@ -253,7 +262,8 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             }
             // It stays due, and its turn comes again.
             let has_place = has_place && self.connections < self.connections_max;
-            if !has_place || (any_starving && !origin.is_starving()) {
+            let may_take = !any_starving || origin.is_starving() || origin.keeps_place();
+            if !has_place || !may_take {
                 blocked += 1;
                 starving += usize::from(origin.is_starving());
                 self.due.push_back(name);

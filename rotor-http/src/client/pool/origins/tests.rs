@@ -151,6 +151,43 @@ fn a_repeated_request_has_a_connection_make_room_when_it_becomes_idle() {
 }
 
 #[test]
+fn a_repeated_request_keeps_the_place_of_its_lost_connection() {
+    for others in [0, 1] {
+        let mut origins = origins(9, 2, 9);
+        (1..=2).for_each(|job| origins.add("a", job, 1).expect("there is room"));
+        let (first, second) = (connect(&mut origins).1, connect(&mut origins).1);
+        assert_eq!(take(&mut origins, "a", first), TakeResult::Job(1));
+        assert_eq!(take(&mut origins, "a", second), TakeResult::Job(2));
+        origins.add("b", 3, 1).expect("there is room");
+        (0..others).for_each(|job| origins.add("a", 4 + job, 1).expect("there is room"));
+        assert_eq!(origins.next_action(true), PoolAction::Nothing, "all are at work");
+        origins.add_repeated("a", 1, 1);
+        origins.remove(&"a", first);
+        let (name, new) = connect(&mut origins);
+        assert_eq!((name, origins.next_action(true)), ("a", PoolAction::Nothing), "{others}");
+        assert_eq!(take(&mut origins, "a", new), TakeResult::Job(1), "it precedes the others");
+        // The other server gets the next place, as before.
+        assert_eq!(take(&mut origins, "a", second), TakeResult::End);
+        origins.remove(&"a", second);
+        assert_eq!(connect(&mut origins).0, "b");
+    }
+}
+
+#[test]
+fn a_place_kept_for_a_cancelled_retry_goes_to_others() {
+    let mut origins = origins(9, 1, 9);
+    origins.add("a", 1, 1).expect("there is room");
+    let (_, id) = connect(&mut origins);
+    assert_eq!(take(&mut origins, "a", id), TakeResult::Job(1));
+    origins.add("b", 2, 1).expect("there is room");
+    assert_eq!(origins.next_action(true), PoolAction::Nothing, "it is at work");
+    origins.add_repeated("a", 1, 1);
+    origins.remove(&"a", id);
+    assert_eq!(origins.remove_where(|job| *job == 1), [1]);
+    assert_eq!(connect(&mut origins).0, "b");
+}
+
+#[test]
 fn at_the_total_limit_an_idle_connection_of_another_origin_makes_room() {
     let mut origins = origins(9, 2, 9);
     origins.add("a", 1, 1).expect("there is room");
