@@ -196,8 +196,8 @@ impl PoolBuilder {
         self
     }
 
-    /// Sets a function that each thread calls last, with its number. Default: none. A panic in it
-    /// is logged.
+    /// Sets a function that each thread calls last, with its number, which is given to no other
+    /// thread before this has returned. Default: none. A panic in it is logged.
     pub fn on_thread_stop(mut self, hook: impl Fn(usize) + Send + Sync + 'static) -> PoolBuilder {
         self.settings.on_thread_stop = Some(Arc::new(hook));
         self

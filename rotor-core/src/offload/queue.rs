@@ -48,7 +48,12 @@ pub(super) struct Queue {
     /// The number of threads that were woken or started and have not looked for a job yet. Each
     /// wakes two more when it takes a job, so offering many jobs requires only a few wake-ups.
     pub(super) waking: usize,
+    /// The number of threads that were started and are in their start hook, which may take long.
+    in_start_hook: usize,
+    /// The number of threads, including those that are ending.
     pub(super) threads: usize,
+    /// The number of threads that will take no more jobs, and may be in their stop hook.
+    pub(super) ending: usize,
     /// The numbers of threads that have ended.
     pub(super) free_numbers: Vec<usize>,
     pub(super) is_closed: bool,
@@ -118,7 +123,7 @@ impl Queue {
     /// do not get to run. If there is no room for another job, a thread is woken without waiting
     /// for that sign: otherwise the next job would be refused although a thread sleeps.
     pub(super) fn wake_for_offer(&mut self, threads_max: usize, is_full: bool) -> WakeAction {
-        if !is_full && self.len() <= JOBS_PER_THREAD * (self.spinning + self.waking) {
+        if !is_full && self.len() <= JOBS_PER_THREAD * self.awake_count() {
             return WakeAction::Nobody;
         }
         self.next_wake(threads_max)
@@ -133,7 +138,8 @@ impl Queue {
     /// Returns which thread to wake for the waiting jobs: none if the threads that spin or are on
     /// their way are enough for them, or if [`WAKING_MAX`] are on their way already.
     pub(super) fn next_wake(&mut self, threads_max: usize) -> WakeAction {
-        if self.waking >= WAKING_MAX || self.len() <= self.spinning + self.waking {
+        let awake = self.awake_count();
+        if awake - self.spinning >= WAKING_MAX || self.len() <= awake {
             return WakeAction::Nobody;
         }
         if let Some(idle_thread) = self.idle.pop() {
@@ -148,6 +154,24 @@ impl Queue {
         WakeAction::Nobody
     }
 
+    /// Returns how many threads can be expected to look for a job: those that spin, and those that
+    /// are on their way. Threads in their start hook are, too, but only if no thread is idle: an
+    /// idle one need not wait for them.
+    fn awake_count(&self) -> usize {
+        let starting = if self.idle.is_empty() { self.in_start_hook } else { 0 };
+        self.spinning + self.waking + starting
+    }
+
+    pub(super) fn enter_start_hook(&mut self) {
+        self.waking -= 1;
+        self.in_start_hook += 1;
+    }
+
+    pub(super) fn leave_start_hook(&mut self) {
+        self.in_start_hook -= 1;
+        self.waking += 1;
+    }
+
     /// Counts a thread that is about to be started, and gives it a number.
     pub(super) fn add_thread(&mut self) -> usize {
         let number = self.free_numbers.pop().unwrap_or(self.threads);
@@ -156,11 +180,18 @@ impl Queue {
         number
     }
 
+    /// Removes a thread that does not exist any more, or could not be started.
     pub(super) fn remove_thread(&mut self, number: usize) {
         self.threads -= 1;
         self.free_numbers.push(number);
         // The lowest number is reused first, so all numbers are below the most threads at a time.
         self.free_numbers.sort_unstable_by(|a, b| b.cmp(a));
+    }
+
+    /// Does the same for a thread that counts as ending.
+    pub(super) fn remove_ending_thread(&mut self, number: usize) {
+        self.ending -= 1;
+        self.remove_thread(number);
     }
 
     pub(super) fn stats(&self) -> PoolStats {

@@ -11,7 +11,7 @@ use crate::histogram::Histogram;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct PoolStats {
-    /// The threads that exist now, including those that are starting.
+    /// The threads that exist now, including those that are starting or ending.
     pub threads: usize,
     /// The most threads that existed at a time.
     pub threads_most: usize,

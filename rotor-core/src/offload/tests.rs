@@ -1,5 +1,7 @@
 //! Pools on their own, without a loop.
 
+mod hooks;
+
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::thread;

@@ -282,15 +282,32 @@ impl Shared {
     }
 
     fn run_thread(self: Arc<Self>, number: usize) {
-        call_hook(&self.settings.on_thread_start, number);
+        if self.settings.on_thread_start.is_some() {
+            self.lock().enter_start_hook();
+            call_hook(&self.settings.on_thread_start, number);
+            self.lock().leave_start_hook();
+        }
         let idle_thread = Arc::new(IdleThread::default());
         let mut ran = None;
         let mut is_woken = true;
-        while let Some((queued, started)) = self.next_job(number, &idle_thread, is_woken, ran) {
+        while let Some((queued, started)) = self.next_job(&idle_thread, is_woken, ran) {
             is_woken = false;
             ran = Some(self.run(queued, started));
         }
         call_hook(&self.settings.on_thread_stop, number);
+        self.retire(number);
+    }
+
+    /// Counts a thread as ended, and sees to the jobs that were queued while it called its stop
+    /// hook, for which there may have been no room for another thread.
+    fn retire(self: &Arc<Self>, number: usize) {
+        let wake = {
+            let mut queue = self.lock();
+            queue.remove_ending_thread(number);
+            self.threads.fetch_sub(1, Relaxed);
+            queue.next_wake(self.settings.threads_max)
+        };
+        self.perform(wake);
     }
 
     /// Ends the pool. Waiting jobs are dropped, and each thread ends after its job.
@@ -378,5 +395,39 @@ mod tests {
         shared.perform(WakeAction::Start(number));
         assert!(idle_thread.is_woken.load(Relaxed), "it had counted on the one that failed");
         assert_eq!((has_run.try_recv().is_ok(), shared.lock().waking), (false, 1));
+    }
+
+    #[test]
+    fn an_idle_thread_is_woken_while_another_one_is_in_its_start_hook() {
+        let ((entered, has_entered), (release, released)) = (mpsc::channel(), mpsc::channel());
+        let released = std::sync::Mutex::new(released);
+        let builder = OffloadPool::builder().threads_max(2).on_thread_start(move |number| {
+            if number == 1 {
+                entered.send(()).expect("the test waits");
+                let _: Result<(), _> = released.lock().expect("nobody panics").recv();
+            }
+        });
+        let pool = builder.build().expect("no thread yet");
+        let shared = pool.shared();
+        let (end_first, first_ends) = mpsc::channel::<()>();
+        let (end_last, last_ends) = mpsc::channel::<()>();
+        let wait = |end: mpsc::Receiver<()>| move || _ = end.recv();
+        let mut jobs: Vec<OffloadJob> =
+            vec![Box::new(wait(last_ends)), Box::new(|| {}), Box::new(wait(first_ends))];
+        // The second job starts the second thread, and is run by the first one.
+        assert!(pool.offer(&mut || jobs.pop().expect("there are three")));
+        while shared.stats().running == 0 {
+            std::thread::yield_now();
+        }
+        assert!(pool.offer(&mut || jobs.pop().expect("there are three")));
+        has_entered.recv().expect("it is started");
+        drop(end_first);
+        while shared.lock().idle.is_empty() {
+            std::thread::yield_now();
+        }
+        assert_eq!((shared.stats().done, shared.stats().threads), (2, 2));
+        assert!(pool.offer(&mut || jobs.pop().expect("there are three")));
+        assert!(shared.lock().idle.is_empty(), "it does not wait for the other one");
+        drop((release, end_last));
     }
 }

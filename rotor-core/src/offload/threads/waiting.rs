@@ -12,10 +12,9 @@ use crate::sync::{MutexGuard, hint, spins, thread};
 use crate::time::Time;
 
 impl Shared {
-    /// Waits for a job. Returns `None` when the thread should end.
+    /// Waits for a job. Returns `None` when the thread should end; it then counts as ending.
     pub(super) fn next_job(
         self: &Arc<Self>,
-        number: usize,
         idle_thread: &Arc<IdleThread>,
         is_woken: bool,
         ran: Option<RunRecord>,
@@ -38,7 +37,7 @@ impl Shared {
                 return Some((next.queued, started));
             }
             if queue.is_closed {
-                self.retire(&mut queue, number);
+                queue.ending += 1;
                 return None;
             }
             started = None;
@@ -57,7 +56,7 @@ impl Shared {
             queue = match self.sleep(queue, idle_thread) {
                 (queue, true) => queue,
                 (mut queue, false) => {
-                    self.retire(&mut queue, number);
+                    queue.ending += 1;
                     return None;
                 }
             };
@@ -96,14 +95,11 @@ impl Shared {
 
     /// Returns how long an idle thread is kept. `None` means that it is always kept, so that it
     /// need not wake up again and again for nothing. A thread is started only if none is idle, so
-    /// never more threads sleep without a limit than are always kept.
+    /// never more threads sleep without a limit than are always kept. Threads that are ending do
+    /// not count.
     fn idle_limit(&self, queue: &Queue) -> Option<Duration> {
-        (queue.threads > self.settings.threads_min).then_some(self.settings.keep_idle)
-    }
-
-    fn retire(&self, queue: &mut Queue, number: usize) {
-        queue.remove_thread(number);
-        self.threads.fetch_sub(1, Relaxed);
+        let kept = queue.threads - queue.ending;
+        (kept > self.settings.threads_min).then_some(self.settings.keep_idle)
     }
 
     /// Waits for a job without sleeping, for less time than a sleep and a wake-up take: first by
@@ -132,3 +128,20 @@ const SPINS: u32 = 30;
 /// How often it then yields the CPU before it sleeps. A yield takes a third of a microsecond, a
 /// sleep and a wake-up about five (`benches/peers/dispatch`).
 const YIELDS: u32 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offload::OffloadPool;
+
+    #[test]
+    fn an_ending_thread_is_none_of_those_that_are_always_kept() {
+        let builder = OffloadPool::builder().threads_max(2).threads_min(1);
+        let shared = builder.build().expect("one thread").shared();
+        let mut queue = Queue::default();
+        for (threads, ending, is_kept) in [(1, 0, true), (2, 0, false), (2, 1, true)] {
+            (queue.threads, queue.ending) = (threads, ending);
+            assert_eq!(shared.idle_limit(&queue).is_none(), is_kept, "{threads} {ending}");
+        }
+    }
+}
