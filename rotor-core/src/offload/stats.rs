@@ -29,8 +29,8 @@ pub struct PoolStats {
     /// Jobs that were refused, because there was no room or no thread.
     pub refused: u64,
     /// Jobs that ran on a loop's own thread
-    /// ([`WhenFull::RunOldestHere`](crate::WhenFull::RunOldestHere)). They are included in
-    /// [`begun`](PoolStats::begun).
+    /// ([`WhenFull::RunOldestHere`](crate::WhenFull::RunOldestHere)), each counted at its end. They
+    /// are included in [`begun`](PoolStats::begun).
     pub run_here: u64,
     /// Jobs that were dropped because it was too late to begin them.
     pub late: u64,

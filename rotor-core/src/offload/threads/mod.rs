@@ -226,13 +226,12 @@ impl Shared {
 
     fn run_here(self: &Arc<Self>, next: NextJob) {
         let started = self.clock.now();
-        {
-            let mut queue = self.lock();
-            record_start(&mut queue.stats, &next, started);
-            queue.stats.run_here += 1;
-        }
+        record_start(&mut self.lock().stats, &next, started);
         let ran = self.run(next.queued, started);
-        record_end(&mut self.lock().stats, ran);
+        let mut queue = self.lock();
+        // A job that only began to wait for a permit may run elsewhere.
+        queue.stats.run_here += u64::from(!ran.is_waiting());
+        record_end(&mut queue.stats, ran);
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {

@@ -13,6 +13,13 @@ pub(super) struct RunRecord {
     pub(super) ended: Time,
 }
 
+impl RunRecord {
+    /// Returns whether the job waits for something, and will begin again.
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(self.end, Ok(JobEnd::Waits))
+    }
+}
+
 pub(super) fn record_start(stats: &mut PoolStats, next: &NextJob, started: Time) {
     stats.running += 1;
     // Only once for each job: a job that waits for a permit begins twice.
