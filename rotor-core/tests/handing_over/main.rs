@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests play the outside world: its threads")]
 
 mod bounds;
+mod callers_thread;
 mod during_sections;
 mod ending;
 mod overlap;

@@ -118,7 +118,14 @@ where
                     }
                 }
                 #[cfg(not(rotor_handed))]
-                Ok(NextAction::TurnOver) => {}
+                Ok(NextAction::TurnOver) => {
+                    if worker.take_wants_successor() {
+                        loop_state = match self.leave_thread::<P>(drive_state, loop_state) {
+                            Some(loop_state) => loop_state,
+                            None => return,
+                        };
+                    }
+                }
                 #[cfg(rotor_handed)]
                 Ok(NextAction::TurnOver) => match self.pass_next_turn::<P>(drive_state, loop_state)
                 {
@@ -129,6 +136,29 @@ where
                     return self.end_loop(drive_state, loop_state.take(), Ok(exit));
                 }
                 Err(error) => return self.end_loop(drive_state, loop_state.take(), Err(error)),
+            }
+        }
+    }
+
+    /// Lets another thread go on with the loop, if there is one. Returns `None` if the loop is no
+    /// longer here.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn leave_thread<'a, P: StateCell<M, B>>(
+        self: &Arc<Self>,
+        drive_state: &mut DriveState<M>,
+        mut loop_state: P::Guard<'a>,
+    ) -> Option<P::Guard<'a>>
+    where
+        B: 'a,
+    {
+        let (state, context) = (loop_state.take()?, drive_state.context.take()?);
+        match self.pass_on(Baton { loop_state: state, context }) {
+            Ok(()) => None,
+            Err(Baton { loop_state: state, context }) => {
+                *loop_state = Some(state);
+                drive_state.context = Some(context);
+                Some(loop_state)
             }
         }
     }

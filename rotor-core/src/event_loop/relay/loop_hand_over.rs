@@ -60,6 +60,11 @@ where
             *place = Some(loop_state);
             return ReleaseOutcome::Kept(context);
         }
+        if !self.worker.may_release_loop() {
+            *place = Some(loop_state);
+            BlockCounts::add(&self.relay.environment.blocks.no_thread);
+            return ReleaseOutcome::Kept(context);
+        }
         let has_own_context = context.is_some();
         let Some(context) = context.or_else(|| loop_state.next_context.take()) else {
             *place = Some(loop_state);

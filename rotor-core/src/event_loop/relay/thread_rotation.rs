@@ -44,19 +44,12 @@ where
     where
         B: 'a,
     {
-        let state = loop_state.take()?;
-        if state.is_one_turn {
-            self.end_loop(drive_state, Some(state), Err(io::Error::other(OneTurnError)));
+        if loop_state.as_ref()?.is_one_turn {
+            let ended = Err(io::Error::other(OneTurnError));
+            self.end_loop(drive_state, loop_state.take(), ended);
             return None;
         }
-        match self.pass_on(Baton { loop_state: state, context: drive_state.context.take()? }) {
-            Ok(()) => None,
-            Err(Baton { loop_state: state, context }) => {
-                *loop_state = Some(state);
-                drive_state.context = Some(context);
-                Some(loop_state)
-            }
-        }
+        self.leave_thread::<P>(drive_state, loop_state)
     }
 }
 

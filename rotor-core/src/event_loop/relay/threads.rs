@@ -53,7 +53,7 @@ where
         work_parker: Arc<Parker<ThreadWork<M, B>>>,
         lifetime: ThreadLifetime,
     ) {
-        let worker = &Worker::<M, B, P>::new(work_parker);
+        let worker = &Worker::<M, B, P>::new(work_parker, lifetime);
         let mut next = worker.work_parker.wait();
         while let Some(work) = next {
             match work {

@@ -1,6 +1,6 @@
 //! `Worker`: the state of a thread that runs a loop from time to time.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
 use super::baton::Baton;
@@ -18,17 +18,43 @@ pub(super) struct Worker<M: Machine, B: Backend, P> {
     pub(super) work_parker: Arc<Parker<ThreadWork<M, B>>>,
     /// Where the loop is while the thread runs it.
     pub(super) state_cell: P,
+    lifetime: ThreadLifetime,
+    /// Whether another thread is to go on with the loop: on the thread of the caller of `run`, after
+    /// a section has blocked the loop there.
+    wants_successor: Cell<bool>,
     probe: OnceCell<ThreadProbe>,
 }
 
 impl<M: Machine, B: Backend, P: StateCell<M, B>> Worker<M, B, P> {
-    pub(super) fn new(work_parker: Arc<Parker<ThreadWork<M, B>>>) -> Worker<M, B, P> {
+    pub(super) fn new(
+        work_parker: Arc<Parker<ThreadWork<M, B>>>,
+        lifetime: ThreadLifetime,
+    ) -> Worker<M, B, P> {
         Worker {
             loop_parker: Parker::new(),
             work_parker,
             state_cell: P::empty(),
+            lifetime,
+            wants_successor: Cell::new(false),
             probe: OnceCell::new(),
         }
+    }
+
+    /// Returns whether a handler on this thread may give the loop away. On the thread of the caller
+    /// of `run` it may not: the loop could end elsewhere meanwhile, and `run` could not return,
+    /// because the handler would wait for the loop in it. Then another thread is to go on with the
+    /// loop after this turn.
+    pub(super) fn may_release_loop(&self) -> bool {
+        let may_release = self.lifetime != ThreadLifetime::CallerOwned;
+        self.wants_successor.set(!may_release);
+        may_release
+    }
+
+    /// Returns whether another thread is to go on with the loop, once after each section that has
+    /// blocked it.
+    #[cfg(not(rotor_handed))]
+    pub(super) fn take_wants_successor(&self) -> bool {
+        self.wants_successor.take()
     }
 
     /// Returns the watchdog's access to this thread. The system is called for it once, and only if
