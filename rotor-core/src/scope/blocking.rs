@@ -60,7 +60,9 @@ impl<C> Scope<'_, C> {
         F: FnOnce() -> V,
     {
         match permits.try_take() {
-            Some(mut permit) => Ok(self.blocking(|| permit.run(f))),
+            // Moved there, so that the permit is free when the section ends. This thread may get
+            // the loop back much later.
+            Some(mut permit) => Ok(self.blocking(move || permit.run(f))),
             None => Err(NoPermit(f)),
         }
     }

@@ -1,11 +1,11 @@
 //! Limits on threads and sections, and which sections are worth a thread.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rotor_core::{Blocking, Config, Permits, Response};
 
-use crate::rig::{Rig, config, gate, section, start};
+use crate::rig::{Rig, TEST_TIMEOUT, config, gate, section, start};
 
 #[test]
 fn sections_run_inline_when_no_threads_are_left() {
@@ -83,6 +83,33 @@ fn permits_bound_sections_and_refuse_at_once() {
     let (_, _, stats) = rig.run();
     assert_eq!((stats.panicked, stats.handed_over), (0, 1));
     assert_eq!((permits.available(), permits.stats().unused), (1, 0));
+}
+
+#[test]
+fn a_permit_is_free_when_its_section_ends_and_another_handler_has_the_loop() {
+    let permits = Permits::new(1);
+    let mut rig = Rig::new(&config());
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    rig.add({
+        let permits = permits.clone();
+        move |_, scope| {
+            assert!(scope.blocking_with(&permits, || section(&began, &ends)).is_ok());
+            Response::done()
+        }
+    });
+    rig.add(move |_, _| {
+        begins.recv().expect("the section begins");
+        let _ = end.send(());
+        // The first machine cannot go on before this handler returns.
+        let waiting_since = Instant::now();
+        while permits.available() == 0 {
+            assert!(waiting_since.elapsed() < TEST_TIMEOUT, "the permit is held without need");
+            thread::yield_now();
+        }
+        Response::done()
+    });
+    let (_, _, stats) = rig.run();
+    assert_eq!((stats.panicked, stats.handed_over), (0, 1));
 }
 
 #[test]
