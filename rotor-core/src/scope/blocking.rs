@@ -32,19 +32,18 @@ impl<C> Scope<'_, C> {
     /// here as by a panic, which is not reported, and its machine is dropped.
     #[doc(alias = "block_in_place")]
     pub fn blocking<V>(&mut self, f: impl FnOnce() -> V) -> V {
-        match self.context.release_loop() {
-            Section::HandedOver => {}
-            Section::Inline => {
-                let value = f();
-                self.environment.count_inline();
-                self.refresh_now();
-                return value;
-            }
-            Section::Taken => return f(),
+        let section = self.context.release_loop();
+        if section == Section::Taken {
+            return f();
         }
-        // The loop is taken back first in any case: drops during unwinding may need it.
         let value = catch_unwind(AssertUnwindSafe(f));
-        self.context.reclaim_loop();
+        // First in any case: drops during unwinding may need the loop.
+        if section == Section::HandedOver {
+            self.context.reclaim_loop();
+        } else {
+            self.environment.count_inline();
+            self.refresh_now();
+        }
         value.unwrap_or_else(|panic| resume_unwind(panic))
     }
 

@@ -1,9 +1,11 @@
 //! Sections that block, and the handlers of other machines in the meantime.
 
+use std::panic::resume_unwind;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;
 use std::sync::{Arc, Barrier};
 use std::thread::{self, ThreadId};
+use std::time::Instant;
 
 use rotor_core::{Config, Exit, Response};
 
@@ -70,6 +72,27 @@ fn a_loop_without_hand_over_blocks_and_counts_it() {
     instance.run().expect("it waits");
     let stats = instance.stats().read();
     assert_eq!((stats.blocked_inline, stats.handed_over, stats.threads_most), (1, 0, 0));
+}
+
+#[test]
+fn a_panic_in_an_inline_section_leaves_it_counted_and_the_time_current() {
+    let mut rig = Rig::new(&Config::new());
+    rig.add(|_, scope| {
+        let before = scope.now();
+        let panicked = scope.guard(|scope| {
+            scope.blocking(|| {
+                let begun = Instant::now();
+                while begun.elapsed().is_zero() {}
+                resume_unwind(Box::new("as told"));
+            });
+        });
+        assert!(panicked.is_err() && scope.now() > before);
+        Response::done()
+    });
+    let mut instance = rig.creator.instantiate(Log::default());
+    instance.run().expect("it waits");
+    let stats = instance.stats().read();
+    assert_eq!((stats.blocked_inline, stats.panicked), (1, 0));
 }
 
 #[test]
