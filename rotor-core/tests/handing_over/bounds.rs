@@ -1,9 +1,12 @@
 //! Limits on threads and sections, and which sections are worth a thread.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rotor_core::{Blocking, Config, Permits, Response};
+use rotor_core::{Blocking, Config, Permits, Response, StuckReport};
 
 use crate::rig::{Rig, TEST_TIMEOUT, config, gate, section, start};
 
@@ -161,4 +164,56 @@ fn a_long_section_of_a_quick_type_is_still_handed_over() {
     // The second section may count as either: it is slow too if its thread got no CPU.
     assert!(stats.handed_over >= 2, "{stats:?}");
     assert_eq!(stats.handed_over + stats.handed_quick, 3);
+}
+
+#[test]
+fn a_lent_loop_for_which_no_thread_is_left_counts_as_blocked() {
+    let is_last_section = Arc::new(AtomicBool::new(false));
+    let (end, ends) = gate();
+    let hook = {
+        let (is_last_section, end) = (is_last_section.clone(), Mutex::new(Some(end)));
+        move |_: &StuckReport<'_>| {
+            // By the second report, the watchdog has tried several times to hand the loop over.
+            if is_last_section.load(SeqCst) {
+                drop(end.lock().expect("no panic").take());
+            }
+        }
+    };
+    let blocking = Blocking::new().patience_declared(Duration::from_secs(1_000)).threads_max(1);
+    let blocking = blocking.patience(Duration::from_millis(1)).on_still_stuck(hook);
+    let mut rig = Rig::new(&Config::new().blocking(blocking));
+    let ((other_began, other_begins), (end_other, other_ends)) = (gate(), gate());
+    let (go, may_go) = gate();
+    let mut calls = 0;
+    rig.add(move |_, scope| {
+        scope.wake_self();
+        calls += 1;
+        if calls < 3 {
+            // From now on, sections of this type are expected to be short.
+            scope.blocking(|| {});
+            return Response::keep(());
+        }
+        let _ = go.send(());
+        if other_begins.try_recv().is_err() {
+            return Response::keep(());
+        }
+        // The other thread is in the other section.
+        scope.blocking(|| {
+            is_last_section.store(true, SeqCst);
+            let _ = ends.recv();
+        });
+        let _ = end_other.send(());
+        Response::done()
+    });
+    rig.add(move |_, scope| {
+        scope.wake_self();
+        if may_go.try_recv().is_err() {
+            return Response::keep(());
+        }
+        scope.blocking(|| section(&other_began, &other_ends));
+        Response::done()
+    });
+    let (_, _, stats) = rig.run();
+    assert_eq!((stats.no_thread, stats.blocked_inline), (1, 1), "{stats:?}");
+    assert_eq!(stats.handed_over + stats.handed_quick, 3, "{stats:?}");
 }

@@ -38,6 +38,8 @@ pub(in crate::event_loop) struct LoopState<M: Machine, B: Backend> {
     pub(in crate::event_loop) sections: SectionTimes,
     /// Whether the watchdog takes a baton that is lent for too long.
     pub(in crate::event_loop) is_watched: bool,
+    /// Whether the watchdog found no thread for a lent baton, so that a section blocks the loop.
+    pub(in crate::event_loop) was_refused: bool,
     /// If the loop can be taken: the types of the handlers from which it was taken.
     pub(in crate::event_loop) suspects: Suspects,
     /// If the loop can be taken: the context for the next thread.
@@ -57,6 +59,7 @@ impl<M: Machine, B: Backend> LoopState<M, B> {
             progress,
             sections,
             is_watched,
+            was_refused: false,
             suspects: Suspects::default(),
             next_context: None,
             #[cfg(rotor_handed)]

@@ -1,6 +1,7 @@
 //! `LoopHandOver`: the access of a handler's scope to the thread that runs the loop.
 
 use std::cell::Cell;
+use std::mem;
 use std::sync::Arc;
 
 use super::state_cell::StateCell;
@@ -131,7 +132,12 @@ where
                 (baton, &environment.blocks.handed_over)
             }
         };
-        BlockCounts::add(count);
+        if mem::take(&mut loop_state.was_refused) {
+            BlockCounts::add(&environment.blocks.no_thread);
+            environment.count_inline();
+        } else {
+            BlockCounts::add(count);
+        }
         let LoopState { core, progress, sections, .. } = &mut *loop_state;
         sections.record(callee.type_name, elapsed);
         core.reattach(environment, progress, callee);

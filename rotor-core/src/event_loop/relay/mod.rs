@@ -214,10 +214,12 @@ where
     /// next call.
     fn pass_on_lent(self: &Arc<Self>, seen: u64) -> u64 {
         let (seen, lent) = self.thread_queue.take_lent(seen);
-        if let Some(baton) = lent
-            && let Err(baton) = self.pass_on(baton)
-        {
-            self.thread_queue.lend(baton);
+        if let Some(mut baton) = lent {
+            baton.loop_state.was_refused = false;
+            if let Err(mut baton) = self.pass_on(baton) {
+                baton.loop_state.was_refused = true;
+                self.thread_queue.lend(baton);
+            }
         }
         seen
     }
