@@ -401,6 +401,32 @@ fn an_embedded_loop_or_one_without_watchdog_is_not_watched() {
     assert!(reports.recv().is_err());
 }
 
+#[test]
+fn the_end_of_a_stall_is_reported_though_its_loop_has_ended() {
+    let _alone = lock_tests();
+    let (release, released) = mpsc::channel::<()>();
+    let (returned, has_returned) = mpsc::channel::<()>();
+    let (over, is_over) = mpsc::channel();
+    let hooked = Arc::new(HookGuard::new());
+    let on_stuck = Mutex::new((release, has_returned));
+    let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck(move |_| {
+        let _owned = &hooked;
+        // The loop ends before the watchdog checks it again.
+        let (release, has_returned) = &*on_stuck.lock().expect("nobody panics");
+        let _ = release.send(());
+        let _ = has_returned.recv();
+    });
+    let over = Mutex::new(over);
+    let blocking = blocking.on_unstuck(move |unstuck| {
+        let _ = over.lock().expect("nobody panics").send((unstuck.token, unstuck.calls));
+    });
+    let config = Config::new().blocking(blocking);
+    let (instance, token) = blocking_loop(&config, move || _ = released.recv());
+    assert_eq!(run(instance).stuck, 1);
+    drop((returned, config));
+    assert_eq!(is_over.recv(), Ok((Some(token), 1)));
+}
+
 /// Computes for some microseconds per call, as many times as its number says.
 struct ComputingMachine(u32);
 

@@ -167,9 +167,9 @@ impl Blocking {
     }
 
     /// Sets a hook that is called when something that was reported is over: the handler has
-    /// returned, or the loop has polled its backend. This is also logged, at level info. Default:
-    /// none. It runs on the same thread as [`on_stuck`](Blocking::on_stuck), with the same
-    /// restrictions.
+    /// returned, or the loop has polled its backend, or has ended. This is also logged, at level
+    /// info. Default: none. It runs on the same thread as [`on_stuck`](Blocking::on_stuck), with the
+    /// same restrictions.
     pub fn on_unstuck(
         mut self,
         hook: impl Fn(&UnstuckReport<'_>) + Send + Sync + 'static,

@@ -151,8 +151,7 @@ impl StallDetector {
     ) -> Finding {
         let last = self.last.replace(reading);
         if reading.is_asleep() || last.is_none_or(|last| last.polls != reading.polls) {
-            self.end(CALL_STALL, now);
-            self.end(LOOP_STALL, now);
+            self.end_all(now);
             self.poll = Period::new(now, reading.call_number());
             self.call = Period::new(now, reading.call_number());
             self.unobserved_wait = Duration::ZERO;
@@ -176,6 +175,12 @@ impl StallDetector {
             self.call = Period::new(now, reading.call_number());
         }
         self.evaluate(now, reading, observed.sample)
+    }
+
+    /// Ends all stalls: the loop has polled, or has ended.
+    pub(super) fn end_all(&mut self, now: Time) {
+        self.end(CALL_STALL, now);
+        self.end(LOOP_STALL, now);
     }
 
     /// Ends a stall, if there is one.

@@ -40,7 +40,7 @@ pub struct StuckReport<'a> {
 }
 
 /// A report that the situation of a [`StuckReport`] is over: the handler has returned or, if it was
-/// a series of handlers, the loop has polled its backend again.
+/// a series of handlers, the loop has polled its backend again; or the loop has ended.
 ///
 /// It is passed to [`Blocking::on_unstuck`](crate::Blocking::on_unstuck), once for each report
 /// about a held-up loop that [`on_stuck`](crate::Blocking::on_stuck) got, and logged at level info.

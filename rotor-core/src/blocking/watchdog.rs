@@ -175,7 +175,7 @@ impl Watchdog {
         sleep_exactly();
         let mut watched_loops = WatchedLoops { seen_changes: 0, all: Vec::new() };
         let mut rhythm = Rhythm::new(clock.now());
-        while self.refresh(&mut watched_loops) {
+        while self.refresh(&mut watched_loops, &clock) {
             let now = clock.now();
             let mut is_any_awake = false;
             let mut tick = Duration::MAX;
@@ -199,16 +199,16 @@ impl Watchdog {
 
     /// Updates the list of loops, and keeps the observations of those that stay. Returns whether
     /// there are any; without one, the thread ends.
-    fn refresh(&self, watched_loops: &mut WatchedLoops) -> bool {
+    fn refresh(&self, watched_loops: &mut WatchedLoops, clock: &Clock) -> bool {
         let mut loops = self.lock();
-        if loops.all.is_empty() {
+        let has_any = !loops.all.is_empty();
+        if !has_any {
             loops.has_thread = false;
             self.alarm.set_thread(None);
-            return false;
-        }
-        if loops.changes == mem::replace(&mut watched_loops.seen_changes, loops.changes) {
+        } else if loops.changes == watched_loops.seen_changes {
             return true;
         }
+        watched_loops.seen_changes = loops.changes;
         let mut known = mem::take(&mut watched_loops.all);
         watched_loops.all.extend(loops.all.iter().map(|watched| {
             match known.iter().position(|(other, ..)| Arc::ptr_eq(other, watched)) {
@@ -223,7 +223,13 @@ impl Watchdog {
                 }
             }
         }));
-        true
+        drop(loops);
+        // The others have ended, perhaps with the handler that was stuck.
+        for (watched, mut detector, _) in known {
+            detector.end_all(clock.now());
+            watched.report_ends(&mut detector);
+        }
+        has_any
     }
 }
 
@@ -261,9 +267,7 @@ impl WatchedLoop {
             Finding::Starved => self.counters.count_starved(),
             found @ Finding::Stuck { .. } => self.report_stall(reading, found, takeover),
         }
-        for ended in detector.take_ended() {
-            self.report_end(ended);
-        }
+        self.report_ends(detector);
         !reading.is_asleep() || has_sections
     }
 
@@ -272,6 +276,10 @@ impl WatchedLoop {
         if let (Some(HandOverHooks { sections, .. }), Some(token)) = (&*hand_over, reading.token) {
             sections.mark_reported(token);
         }
+    }
+
+    fn report_ends(&self, detector: &mut StallDetector) {
+        detector.take_ended().for_each(|ended| self.report_end(ended));
     }
 
     fn report_end(&self, EndedStall { reading, time, calls }: EndedStall) {
