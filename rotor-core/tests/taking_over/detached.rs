@@ -85,7 +85,9 @@ fn the_answer_of_a_detached_handler_is_applied() {
         });
         let (exit, log, stats) = rig.run();
         assert_eq!((exit, log), (Exit::Empty, [next, "back"].map(String::from).to_vec()));
-        assert_eq!(stats.taken_over, 2, "{answer}");
+        // The last call is detached as well if the one before took long, for want of a CPU.
+        assert!(stats.taken_over >= 2, "{answer}: {stats:?}");
+        assert_eq!(stats.late_answers, stats.taken_over, "{answer}");
     }
 }
 
