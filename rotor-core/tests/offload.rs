@@ -190,6 +190,21 @@ fn a_job_not_started_in_time_is_dropped_and_reported_as_late() {
 }
 
 #[test]
+fn a_job_is_late_if_its_handler_took_until_the_time_limit() {
+    let seen = run_one(&Config::new(), |scope| {
+        let limit = scope.now() + Duration::from_millis(50);
+        // The loop's own time stands still meanwhile.
+        while scope.backend().now() < limit {
+            thread::yield_now();
+        }
+        assert!(scope.now() < limit);
+        let late = |_: &Job<'_>| panic!("it is too late");
+        scope.job(late).begin_before(limit).start().expect("there is room")
+    });
+    assert_eq!(seen, Err(FutureError::Late));
+}
+
+#[test]
 fn a_job_whose_future_was_dropped_is_not_started() {
     let pool = OffloadPool::new(1, 4);
     let config = Config::new().offload_pool(pool.clone());

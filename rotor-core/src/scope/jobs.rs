@@ -158,7 +158,8 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
     #[doc(alias = "deadline")]
     #[doc(alias = "timeout")]
     pub fn begin_before(mut self, time: Time) -> Self {
-        self.options.begin_before = BeginBefore { time, within: time - self.scope.now() };
+        // The loop's time may be old: this handler may have taken long already.
+        self.options.begin_before = BeginBefore { time, within: time - self.scope.backend().now() };
         self
     }
 
