@@ -353,7 +353,9 @@ impl StreamConfig {
     /// do not count. If a stream is about to wait and would hold more than is left, it ends: with
     /// [`Fatal::NoRoom`](crate::Fatal::NoRoom), or [`AbortReason::NoRoom`] if its protocol is done.
     /// Streams that need less than before are never ended, nor are those that hold nothing while
-    /// they wait, as most streams do that are served at once.
+    /// they wait, as most streams do that are served at once. A stream that has used up its budget
+    /// for an event, and goes on in the next turn, does not wait: what it holds until then is
+    /// counted when it waits, and until then only its own limits apply.
     pub fn held(mut self, total: Option<Arc<BytesHeld>>) -> StreamConfig {
         self.held = total;
         self
