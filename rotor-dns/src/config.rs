@@ -59,9 +59,10 @@ impl ResolverConfig {
     }
 
     /// Sets the servers, with their ports. They replace those of the `resolv.conf`, which are asked
-    /// at port 53. `0.0.0.0` and `::` mean this machine, as in a `resolv.conf`.
+    /// at port 53. `0.0.0.0` and `::` mean this machine, as in a `resolv.conf`. A link-local IPv6
+    /// address needs its scope id, the number of the interface; that of others is ignored.
     pub fn servers(mut self, servers: Vec<SocketAddr>) -> ResolverConfig {
-        self.servers = servers.into_iter().map(unspecified_to_loopback).collect();
+        self.servers = servers.into_iter().map(source_of_answers).collect();
         self
     }
 
@@ -134,18 +135,31 @@ impl ResolverConfig {
 }
 
 /// Returns the address from which the answers of a server come. The system takes the unspecified
-/// address as this machine, whose answers come from another address.
-fn unspecified_to_loopback(mut server: SocketAddr) -> SocketAddr {
-    match server.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => server.set_ip(Ipv4Addr::LOCALHOST.into()),
-        IpAddr::V6(ip) if ip.is_unspecified() => server.set_ip(Ipv6Addr::LOCALHOST.into()),
-        _ => {}
+/// address as this machine, whose answers come from another address. It reports a scope id only
+/// with link-local addresses, and no flow label.
+fn source_of_answers(mut server: SocketAddr) -> SocketAddr {
+    match &mut server {
+        SocketAddr::V4(server) if server.ip().is_unspecified() => {
+            server.set_ip(Ipv4Addr::LOCALHOST);
+        }
+        SocketAddr::V4(_) => {}
+        SocketAddr::V6(server) => {
+            if server.ip().is_unspecified() {
+                server.set_ip(Ipv6Addr::LOCALHOST);
+            }
+            if !server.ip().is_unicast_link_local() {
+                server.set_scope_id(0);
+            }
+            server.set_flowinfo(0);
+        }
     }
     server
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddrV6;
+
     use rotor_test_kit::Directory;
 
     use super::*;
@@ -180,6 +194,21 @@ mod tests {
             let conf = ResolvConf::parse(&format!("nameserver {said}"));
             let asked: IpAddr = asked.parse().expect("an address");
             assert_eq!(ResolverConfig::new(conf).servers, [SocketAddr::new(asked, DNS_PORT)]);
+        }
+    }
+
+    /// Otherwise none of its answers would seem to come from it.
+    #[test]
+    fn a_server_address_keeps_only_the_parts_that_its_answers_have() {
+        let address = |text: &str, flow_label, scope_id| {
+            let ip: Ipv6Addr = text.parse().expect("an address");
+            SocketAddr::V6(SocketAddrV6::new(ip, DNS_PORT, flow_label, scope_id))
+        };
+        for (text, scope_id) in [("2001:db8::53", 0), ("::1", 0), ("fd00::53", 0), ("fe80::53", 3)]
+        {
+            let servers = vec![address(text, 7, 3)];
+            let config = ResolverConfig::new(ResolvConf::default()).servers(servers);
+            assert_eq!(config.servers, [address(text, 0, scope_id)]);
         }
     }
 }
