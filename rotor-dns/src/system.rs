@@ -96,6 +96,10 @@ impl<C> SystemResolver<C> {
 
     /// Starts a lookup. Returns whether the call waits now.
     fn start_lookup(&mut self, call: Call<HostName, ResolveResult>, scope: &Scope<'_, C>) -> bool {
+        // It was cancelled while it waited, and would take the place of another one.
+        if call.is_cancelled() {
+            return false;
+        }
         let name = call.request().clone();
         // One thread for equal names: otherwise many lookups of a slow name would occupy all
         // threads.

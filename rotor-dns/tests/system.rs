@@ -111,3 +111,29 @@ fn waiting_lookups_of_one_name_share_a_job() {
         assert!(found.iter().all(|address| address.is_loopback()), "{found:?}");
     }
 }
+
+#[test]
+fn a_lookup_cancelled_before_it_starts_takes_no_room_in_the_pool() {
+    // The only thread is busy until the test releases it, and there is room for one more job.
+    let (hold, held) = std::sync::mpsc::channel::<()>();
+    let mut busy = None;
+    let config = Config::new().offload_pool(OffloadPool::new(1, 2));
+    let mut creator = Loop::<SystemResolver<()>>::new(&config).expect("a loop");
+    let made = creator.add_part(
+        |resolver| resolver,
+        |scope| {
+            busy = Some(scope.offload(move || held.recv()).expect("there is room"));
+            Ok(SystemResolver::new(4, scope))
+        },
+    );
+    let addresses = made.expect("a slot is free");
+    let mut instance = creator.instantiate(());
+    let ask = |name: &str| addresses.ask_from_thread(name.into()).expect("there is room");
+    drop((ask("127.0.0.1"), ask("127.0.0.2")));
+    let awaited = ask("127.0.0.3");
+    instance.turn(Some(Duration::ZERO)).expect("nothing goes wrong");
+    hold.send(()).expect("it waits");
+    drop(addresses);
+    instance.run().expect("it runs until the resolver ends");
+    assert!(awaited.wait().expect("an answer").is_ok());
+}
