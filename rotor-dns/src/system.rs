@@ -6,6 +6,8 @@ use std::io;
 use std::marker::PhantomData;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use rotor_core::{
     Call, Calls, Future, Infallible, Machine, Outcome, ReceiveError, Response, Scope, Time,
@@ -48,6 +50,8 @@ pub struct SystemResolver<C> {
     jobs: Vec<Job>,
     lookups_max: usize,
     is_draining: bool,
+    /// Looks up a name on another thread.
+    resolve: fn(&str) -> io::Result<Vec<IpAddr>>,
     context: PhantomData<fn(C)>,
 }
 
@@ -55,6 +59,8 @@ struct Job {
     name: HostName,
     found: Future<io::Result<Vec<IpAddr>>>,
     waiters: Vec<Call<HostName, ResolveResult>>,
+    /// Whether a thread has begun it.
+    has_begun: Arc<AtomicBool>,
 }
 
 impl<C> SystemResolver<C> {
@@ -68,19 +74,26 @@ impl<C> SystemResolver<C> {
         let (service, calls) = scope.create_service(lookups_max);
         // With 0, no lookup would ever be started, and no caller would be told.
         let (jobs, lookups_max) = (Vec::new(), lookups_max.max(1));
-        let resolver =
-            SystemResolver { calls, jobs, lookups_max, is_draining: false, context: PhantomData };
+        let resolver = SystemResolver {
+            calls,
+            jobs,
+            lookups_max,
+            is_draining: false,
+            resolve: resolve_blocking,
+            context: PhantomData,
+        };
         (service, Response::ok(resolver))
     }
 
     fn deliver_finished(&mut self) {
-        for Job { name, found, mut waiters } in std::mem::take(&mut self.jobs) {
+        for Job { name, found, mut waiters, has_begun } in std::mem::take(&mut self.jobs) {
             let resolved = match found.take() {
                 Outcome::Pending(found) => {
                     waiters.retain(|call| !call.is_cancelled());
-                    // Dropping the future drops a job that no thread has begun.
-                    if !waiters.is_empty() {
-                        self.jobs.push(Job { name, found, waiters });
+                    // Dropping the future drops a job that no thread has begun. One that has begun
+                    // occupies its thread to the end, and must not get a second one for its name.
+                    if !waiters.is_empty() || has_begun.load(Relaxed) {
+                        self.jobs.push(Job { name, found, waiters, has_begun });
                     }
                     continue;
                 }
@@ -112,10 +125,16 @@ impl<C> SystemResolver<C> {
             let _nobody_waits = call.answer(Err(resolve_error(error.into())));
             return false;
         }
-        let asked = name.clone();
-        match scope.offload(move || resolve_blocking(&asked)) {
+        let (asked, resolve) = (name.clone(), self.resolve);
+        let has_begun = Arc::<AtomicBool>::default();
+        let begins = has_begun.clone();
+        let job = move || {
+            begins.store(true, Relaxed);
+            resolve(&asked)
+        };
+        match scope.offload(job) {
             Ok(found) => {
-                self.jobs.push(Job { name, found, waiters: vec![call] });
+                self.jobs.push(Job { name, found, waiters: vec![call], has_begun });
                 true
             }
             // The pool is full. The caller is told now, because nothing would wake this machine
@@ -156,14 +175,14 @@ impl<C> Machine for SystemResolver<C> {
                 }
             }
         }
-        let is_over = self.jobs.is_empty() && (is_closed || self.is_draining);
+        let is_over = in_flight == 0 && (is_closed || self.is_draining);
         if is_over { Response::done() } else { Response::ok(self) }
     }
 
     fn draining(mut self, _: Time, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         // Machines that are still at work may still ask.
         self.is_draining = !scope.wait_for_others();
-        if self.is_draining && self.jobs.is_empty() {
+        if self.is_draining && self.jobs.iter().all(|job| job.waiters.is_empty()) {
             Response::done()
         } else {
             Response::keep(self)
@@ -174,5 +193,60 @@ impl<C> Machine for SystemResolver<C> {
 impl<C> fmt::Debug for SystemResolver<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SystemResolver").field("jobs", &self.jobs.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::{Condvar, Mutex};
+    use std::time::Duration;
+
+    use rotor_core::{Config, Loop};
+
+    use super::*;
+
+    /// How many lookups have begun.
+    static BEGUN: AtomicUsize = AtomicUsize::new(0);
+    /// Whether lookups may end.
+    static MAY_END: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
+
+    fn resolve_slowly(_: &str) -> io::Result<Vec<IpAddr>> {
+        let may_end = MAY_END.0.lock().expect("no panic");
+        BEGUN.fetch_add(1, Relaxed);
+        MAY_END.1.notify_all();
+        drop(MAY_END.1.wait_while(may_end, |may_end| !*may_end).expect("no panic"));
+        Ok(vec![Ipv4Addr::LOCALHOST.into()])
+    }
+
+    /// Otherwise a name that the system looks up slowly would occupy one thread after the other,
+    /// as often as its callers lose patience and ask again.
+    #[test]
+    fn a_name_asked_for_again_after_a_cancellation_occupies_no_second_thread() {
+        let mut creator = Loop::<SystemResolver<()>>::new(&Config::new()).expect("a loop");
+        let made = creator.add_part(
+            |resolver| SystemResolver { resolve: resolve_slowly, ..resolver },
+            |scope| Ok(SystemResolver::new(16, scope)),
+        );
+        let addresses = made.expect("a slot is free");
+        let mut instance = creator.instantiate(());
+        let mut ask = || {
+            let asked = addresses.ask_from_thread("slow.example".into()).expect("there is room");
+            instance.turn(Some(Duration::ZERO)).expect("nothing goes wrong");
+            asked
+        };
+        let cancelled = ask();
+        let state = MAY_END.0.lock().expect("no panic");
+        let begun = |_: &mut bool| BEGUN.load(Relaxed) == 0;
+        drop(MAY_END.1.wait_while(state, begun).expect("no panic"));
+        drop(cancelled);
+        let awaited = ask();
+        *MAY_END.0.lock().expect("no panic") = true;
+        MAY_END.1.notify_all();
+        drop(addresses);
+        instance.run().expect("it runs until the resolver ends");
+        assert!(awaited.wait().expect("an answer").is_ok());
+        assert_eq!(BEGUN.load(Relaxed), 1);
     }
 }
