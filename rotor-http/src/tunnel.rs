@@ -25,6 +25,8 @@ use crate::h2::ErrorCode;
 pub(crate) struct Tunnel<P> {
     layered: Layered<P>,
     progress: Progress,
+    /// Whether the protocol was told of a drain, which happens once.
+    is_draining: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,7 +72,8 @@ impl<P: Protocol> Tunnel<P> {
     ) -> Result<Box<Tunnel<P>>, ErrorCode> {
         let started = scope.guard(|scope| Layered::begin(seed, input, is_secure, within, scope));
         let (layered, ran) = started.map_err(|panicked| log_panic::<P>(&panicked))?;
-        let mut tunnel = Box::new(Tunnel { layered, progress: Progress::Waiting });
+        let mut tunnel =
+            Box::new(Tunnel { layered, progress: Progress::Waiting, is_draining: false });
         tunnel.record_progress(ran, scope)?;
         let now = is_draining.then(|| scope.now());
         if let Some(until) = scope.draining_until().or(now) {
@@ -90,6 +93,11 @@ impl<P: Protocol> Tunnel<P> {
         event: Event,
         scope: &mut Scope<'_, P::Context>,
     ) -> Result<(), ErrorCode> {
+        if let Event::Draining(_) = event
+            && std::mem::replace(&mut self.is_draining, true)
+        {
+            return Ok(());
+        }
         let (layered, is_again) = (&mut self.layered, self.progress == Progress::Again);
         let ran = scope.guard(|scope| match event {
             Event::Pass => layered.pass(scope),

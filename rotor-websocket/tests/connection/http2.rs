@@ -231,3 +231,22 @@ fn a_pong_that_waits_for_output_to_be_taken_is_in_time() {
     driver.advance(seconds(1));
     assert_eq!(shown_frames(&stream_output(&mut driver, 1).bytes), ["ping"]);
 }
+
+/// What had arrived of all streams when the drain began is handled before WebSockets are told.
+#[test]
+fn a_drain_closes_after_all_messages_that_arrived_before_it() {
+    let (mut driver, _) = start();
+    for stream in [1, 3] {
+        driver.send(&ask(stream, "websocket", &[VERSION]));
+    }
+    driver.take_received();
+    let messages = (0..1_000).flat_map(|number| {
+        let stream = 2 * (number % 2) + 1;
+        data(stream, &frame(TEXT, "x"), false)
+    });
+    driver.peer().send(&messages.collect::<Vec<u8>>());
+    driver.drain(seconds(60));
+    let received = driver.context().events.iter().filter(|event| *event == "text x").count();
+    assert_eq!(received, 1_000);
+    assert!(shown_frames(&stream_output(&mut driver, 3).bytes).ends_with(&["close 1001".into()]));
+}

@@ -35,6 +35,7 @@ use rotor_core::{Deadline, Time};
 use rotor_stream::{Output, Share};
 
 use self::child::Child;
+use self::end::TunnelDrain;
 use super::age::AgeLimit;
 use super::config::ServerConfig;
 use super::counters::Counters;
@@ -109,6 +110,7 @@ pub(super) struct Streams<S: Server> {
     waits_for_room: bool,
     /// Whether the peer has closed its sending side.
     is_read_closed: bool,
+    tunnel_drain: Option<TunnelDrain>,
 }
 
 /// The progress of the connection's start.
@@ -183,6 +185,7 @@ impl<S: Server> Streams<S> {
             granted: GrantWatch::new(io.config.limits_ref(), now),
             waits_for_room: false,
             is_read_closed: false,
+            tunnel_drain: None,
         };
         write_frame(io, &settings);
         streams.send_window_update(io);
@@ -214,7 +217,9 @@ impl<S: Server> Streams<S> {
         // The stream has counted one for the call.
         io.transport.count_calls(frames.saturating_sub(1));
         let rest = io.transport.input.len();
-        self.settings.count(unread.saturating_sub(rest));
+        let handled = unread.saturating_sub(rest);
+        self.settings.count(handled);
+        self.count_before_tunnel_drain(handled, frames < BATCH, io);
         if rest > 0 || self.reader.until() != Time::NEVER {
             let until = io.scope.now() + io.config.limits_ref().head_timeout;
             self.reader.watch_frame(io.transport.input, frames > 0, until);
