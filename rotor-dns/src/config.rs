@@ -1,7 +1,7 @@
 //! `ResolverConfig`: the servers, names and limits of a resolver.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -158,7 +158,7 @@ fn source_of_answers(mut server: SocketAddr) -> SocketAddr {
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddrV6;
+    use std::net::{IpAddr, SocketAddrV6};
 
     use rotor_test_kit::Directory;
 
