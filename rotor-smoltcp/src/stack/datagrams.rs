@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use rotor_core::{EventSet, Token};
 use rustix::io::Errno;
@@ -14,6 +15,10 @@ use super::listener_socket::free_port;
 use super::{Stack, normalize, not_connected, to_instant};
 use crate::device::Medium;
 use crate::slots::Id;
+
+/// How soon the hardware address of a datagram's target is asked for again. For connections,
+/// smoltcp does that.
+const RESOLUTION_RETRY: Duration = Duration::from_secs(1);
 
 /// The headers around a datagram, in bytes: UDP's, and that of each version of IP.
 const HEADERS_V4: usize = 8 + 20;
@@ -173,6 +178,8 @@ impl Stack {
         let wants_room = socket.wants_room.is_some();
         if socket.queue.len() > 0 && !std::mem::replace(&mut socket.is_unresolved, true) {
             self.unresolved_datagrams.push(id);
+            // Now, since the loop may sleep next.
+            self.retry_resolution_at.get_or_insert(time + RESOLUTION_RETRY);
         }
         if wants_room {
             self.mark_datagram_changed(id);

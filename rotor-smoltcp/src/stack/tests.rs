@@ -156,6 +156,21 @@ fn a_socket_with_unresolved_targets_is_listed_once() {
 }
 
 #[test]
+fn a_lost_address_request_is_repeated_while_the_loop_sleeps() {
+    let (mut stack, clock) = isolated_stack();
+    let id = stack.bind_datagrams(([10, 0, 0, 1], 53).into()).expect("it is free");
+    stack.send_to(id, b"?", Some(([10, 0, 0, 2], 53).into())).expect("there is room");
+    // Asked for three times, then lost.
+    for asked_for in 1..=3 {
+        let wait = stack.begin_wait(None).expect("the device is there");
+        assert_eq!(wait, Wait::AtMost(Duration::from_secs(1)));
+        assert_eq!(stack.stats().sent, asked_for);
+        clock.advance(Duration::from_secs(1));
+        stack.end_wait(None, false, &mut Vec::new()).expect("the device is there");
+    }
+}
+
+#[test]
 fn abandoned_connections_to_unknown_hosts_leave_no_state() {
     let (mut stack, clock) = isolated_stack();
     for number in 0..500_u32 {

@@ -22,10 +22,6 @@ const BURST_MAX: usize = 64;
 /// How soon a connection is looked at again that wants to send at once and cannot.
 const SEND_RETRY: Duration = Duration::from_millis(1);
 
-/// How soon the hardware address of a datagram's target is asked for again. For connections,
-/// smoltcp does that.
-const RESOLUTION_RETRY: Duration = Duration::from_secs(1);
-
 /// What has changed the state of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cause {
@@ -305,9 +301,6 @@ impl Stack {
         if self.retry_resolution_at.is_some_and(|at| at <= now) {
             self.retry_resolution_at = None;
             self.resolve_datagrams();
-        }
-        if self.retry_resolution_at.is_none() && !self.unresolved_datagrams.is_empty() {
-            self.retry_resolution_at = Some(now + RESOLUTION_RETRY);
         }
         while let Some((at, id)) = self.due.first().copied()
             && at <= now
