@@ -29,7 +29,8 @@ impl World {
         let Some(socket) = self.datagrams.get(key) else {
             return Err(io::ErrorKind::NotFound.into());
         };
-        let (host, has_some) = (socket.host, !socket.queue.is_empty());
+        let (host, has_some, is_refused) =
+            (socket.host, !socket.queue.is_empty(), socket.is_refused);
         if socket.registered.is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -42,8 +43,15 @@ impl World {
             socket.registered = Some((token, interest));
             socket.is_armed = true;
         }
-        let readable = if has_some { EventSet::READABLE } else { EventSet::EMPTY };
-        let events = wanted_events(interest, readable | EventSet::WRITABLE);
+        // Registering reports the present state, a refusal included (epoll(7)).
+        let mut present = EventSet::WRITABLE;
+        if has_some || is_refused {
+            present |= EventSet::READABLE;
+        }
+        if is_refused {
+            present |= EventSet::ERROR;
+        }
+        let events = wanted_events(interest, present);
         if !events.is_empty() {
             self.push_edge(host, token, events);
         }

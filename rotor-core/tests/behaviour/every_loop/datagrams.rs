@@ -3,9 +3,10 @@
 use std::io;
 
 use rotor_core::net::{DatagramSocket, Either};
+use rotor_core::{Config, EventSet, Interest, Response};
 
-use super::{TEXT, rig_with};
-use crate::actor::Actor;
+use super::{TEXT, event_recorder, rig_with};
+use crate::actor::{Actor, idle};
 use crate::loops::{DatagramOn, OnLoop, Rig, local, not_yet, on_every_loop};
 
 /// Receives the next datagram.
@@ -108,4 +109,40 @@ fn a_connected_datagram_socket_reports_a_refused_datagram<L: OnLoop>() {
     assert_eq!(failure, Some(io::ErrorKind::ConnectionRefused));
     let nothing = socket.receive_from(&mut [0; 9]).expect_err("it was told once");
     assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+}
+
+on_every_loop!(
+    a_refusal_that_came_before_registering_is_reported,
+    not smoltcp: "it is told of no error that comes by ICMP"
+);
+fn a_refusal_that_came_before_registering_is_reported<L: OnLoop>() {
+    let mut rig = Rig::<Actor<EventSet>, L>::new(&Config::new(), EventSet::EMPTY);
+    let mut sockets = None;
+    rig.add(|scope| {
+        sockets =
+            Some([(); 2].map(|()| DatagramOn::<L>::bind(&local(), scope).expect("it is free")));
+        Response::ok(idle())
+    });
+    let [mut deaf, mut socket] = sockets.expect("the closure ran");
+    // Its port is taken, and it receives only from itself.
+    let closed = deaf.local_address().expect("it is bound");
+    deaf.connect(&closed).expect("nothing is sent");
+    socket.connect(&closed).expect("nothing is sent");
+    socket.send(TEXT).expect("it can be sent");
+    // Enough for the refusal to come.
+    (0..20).for_each(|_| rig.turn());
+    rig.add(|scope| {
+        scope.register(&mut socket, Interest::Readable).expect("it is of this backend");
+        Response::ok(event_recorder())
+    });
+    let mut is_reported = false;
+    for _ in 0..100 {
+        is_reported = is_reported || rig.context(|events| events.contains(EventSet::ERROR));
+        if !is_reported {
+            rig.turn();
+        }
+    }
+    assert!(is_reported);
+    let refused = socket.receive_from(&mut [0; 9]).expect_err("nobody answers").kind();
+    assert_eq!(refused, io::ErrorKind::ConnectionRefused);
 }

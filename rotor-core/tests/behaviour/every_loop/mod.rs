@@ -8,9 +8,9 @@ pub(crate) mod streams;
 mod unread;
 
 use rotor_core::net::{DatagramSocket, ListenOptions, Listener};
-use rotor_core::{Config, Response, Scope};
+use rotor_core::{Config, EventSet, Response, Scope};
 
-use crate::actor::{Actor, idle};
+use crate::actor::{Actor, Call, actor, idle};
 use crate::loops::{DatagramOn, ListenerOn, OnLoop, Rig, local, on_every_loop};
 
 const TEXT: &[u8] = b"The quick brown fox jumps over the lazy dog";
@@ -25,6 +25,16 @@ fn rig_with<L: OnLoop, T>(make: impl FnOnce(&Scope<'_, ()>) -> T) -> (Rig<Actor<
         Response::ok(idle())
     });
     (rig, made.expect("the closure ran"))
+}
+
+/// A machine that notes which events were reported.
+fn event_recorder() -> Actor<EventSet> {
+    actor(|call, scope: &mut Scope<'_, EventSet>| {
+        if let Call::Ready(events) = call {
+            **scope |= events;
+        }
+        Response::keep(())
+    })
 }
 
 on_every_loop!(an_address_in_use_is_named_in_the_error);
