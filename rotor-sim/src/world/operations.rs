@@ -124,9 +124,11 @@ impl World {
         if buffer.is_empty() || end.input_shut {
             return Ok(0);
         }
-        // Bytes come before the error: a reset that discards them is a fault of its own.
+        // Bytes and the end come before the error, as on Linux: a reset that discards them is a
+        // fault of its own.
         if end.input.arrived == 0 {
-            return match end.error.take() {
+            let error = if end.input.ended { None } else { end.error.take() };
+            return match error {
                 Some(error) => Err(error.into()),
                 None if end.is_dead || end.input.ended => {
                     self.record(host, TraceEvent::ReadEnd(serial, side));

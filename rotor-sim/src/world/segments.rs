@@ -104,6 +104,8 @@ impl World {
         if drops_input {
             end.input.bytes.clear();
             end.input.arrived = 0;
+            // Without them, the end would make what was read before look complete.
+            end.input.ended = false;
         }
         end.input.segments.clear();
         self.record(host, TraceEvent::Reset(serial, side));

@@ -1,5 +1,6 @@
 //! Sockets of every backend, made through the scope by machines that are generic over them.
 
+mod closing;
 pub(crate) mod datagrams;
 mod events;
 mod reading;

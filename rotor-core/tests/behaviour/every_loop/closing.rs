@@ -1,0 +1,62 @@
+//! Streams that one side drops while bytes are unread, and what the other side reads.
+
+use std::io::{self, Read, Write};
+
+use rotor_core::net::StreamSocket;
+use rotor_core::{Config, EventSet, Interest, Response};
+
+use super::{TEXT, event_recorder};
+use crate::actor::Actor;
+use crate::loops::{End, OnLoop, Rig, StreamOn, on_every_loop};
+
+type Machine = Actor<EventSet>;
+
+/// A stream that the test holds and a machine is told of, and the other end of its connection.
+fn connected<L: OnLoop>() -> (Rig<Machine, L>, StreamOn<L>, L::End) {
+    let mut rig = Rig::<Machine, L>::new(&Config::new(), EventSet::EMPTY);
+    let (mut door, target) = rig.peer_listener();
+    let mut made = None;
+    rig.add(|scope| {
+        let mut socket = StreamOn::<L>::connect(&target, scope).expect("it only begins");
+        scope.register(&mut socket, Interest::Both).expect("it is of this backend");
+        made = Some(socket);
+        Response::ok(event_recorder())
+    });
+    let mut socket = made.expect("the closure ran");
+    let end = rig.accept_peer(&mut door);
+    rig.until(|_| socket.has_connected().expect("somebody listens"));
+    (rig, socket, end)
+}
+
+/// Takes turns until the machine is told of an event.
+fn until_reported<L: OnLoop>(rig: &mut Rig<Machine, L>, event: EventSet) {
+    rig.until(|rig| rig.context(|reported| reported.contains(event)));
+}
+
+on_every_loop!(a_reset_behind_eof_does_not_replace_eof);
+fn a_reset_behind_eof_does_not_replace_eof<L: OnLoop>() {
+    for is_read_before in [true, false] {
+        let (mut rig, mut socket, mut end) = connected::<L>();
+        // The other end never reads it, so dropping that end resets the connection.
+        assert_eq!(socket.write(b"unread").expect("there is room"), 6);
+        rig.send(&mut end, TEXT).expect("there is room");
+        end.end().expect("it is connected");
+        until_reported(&mut rig, EventSet::READ_CLOSED);
+        if is_read_before {
+            assert_eq!(rig.receive(&mut socket, None).expect("nothing was reset"), TEXT);
+        }
+        drop(end);
+        until_reported(&mut rig, EventSet::ERROR);
+        let (got, failed) = rig.hear(&mut socket, None);
+        let expected = if is_read_before { &b""[..] } else { TEXT };
+        assert_eq!((&*got, failed.map(|error| error.kind())), (expected, None));
+        // On io_uring, a write fails only after one that could not be sent.
+        let mut refused = None;
+        rig.until(|_| {
+            refused = socket.write(b"x").err().map(|error| error.kind());
+            refused.is_some()
+        });
+        let gone = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset].map(Some);
+        assert!(gone.contains(&refused), "{refused:?}");
+    }
+}
