@@ -258,6 +258,11 @@ impl Driver {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.is_dropped = true;
         socket.deregister();
+        if socket.has_unread() {
+            // As if the kernel still had them: the peer must not take them for read (RFC 1122
+            // §4.2.2.13).
+            socket.set_reset_on_close();
+        }
         if let Some(buffers) = &mut socket.buffers {
             buffers.inbox.clear(&mut self.ring);
         }

@@ -139,7 +139,8 @@ impl Socket {
     }
 
     /// Makes closing it send a reset (socket(7), `SO_LINGER`): not everything that was written has
-    /// been sent, and the peer must not take the rest for complete. Unix sockets have no reset.
+    /// been sent, and the peer must not take the rest for complete; or not everything that was
+    /// received has been read. Unix sockets have no reset.
     pub(super) fn set_reset_on_close(&self) {
         let Some(fd) = &self.fd else { return };
         if let Err(error) = net::sockopt::set_socket_linger(fd, Some(Duration::ZERO)) {

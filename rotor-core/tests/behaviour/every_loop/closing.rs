@@ -33,6 +33,21 @@ fn until_reported<L: OnLoop>(rig: &mut Rig<Machine, L>, event: EventSet) {
     rig.until(|rig| rig.context(|reported| reported.contains(event)));
 }
 
+on_every_loop!(the_peer_of_a_stream_dropped_with_unread_bytes_reads_a_reset);
+fn the_peer_of_a_stream_dropped_with_unread_bytes_reads_a_reset<L: OnLoop>() {
+    for read in [0, 1, TEXT.len() - 1] {
+        let (mut rig, mut socket, mut end) = connected::<L>();
+        rig.send(&mut end, TEXT).expect("there is room");
+        until_reported(&mut rig, EventSet::READABLE);
+        let mut bytes = [0; 64];
+        assert_eq!(socket.read(&mut bytes[..read]).expect("it has arrived"), read);
+        drop(socket);
+        let (got, failed) = rig.hear(&mut end, None);
+        let failed = failed.map(|error| error.kind());
+        assert_eq!((got.len(), failed), (0, Some(io::ErrorKind::ConnectionReset)), "{read}");
+    }
+}
+
 on_every_loop!(a_reset_behind_eof_does_not_replace_eof);
 fn a_reset_behind_eof_does_not_replace_eof<L: OnLoop>() {
     for is_read_before in [true, false] {
