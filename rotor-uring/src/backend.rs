@@ -13,7 +13,7 @@ use rotor_core::{Backend, BackendHandle, EventSet, OffloadPool, Scope, Time, Tok
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::config::UringConfig;
-use crate::driver::Driver;
+use crate::driver::{Driver, is_out_of_descriptors};
 use crate::refused::{RingUnavailable, Step};
 use crate::stats::UringStats;
 
@@ -107,6 +107,18 @@ impl UringHandle {
 
     pub(crate) fn shared(&self) -> &SharedDriver {
         &self.shared
+    }
+
+    /// Opens a socket. If no descriptor is left, gets back those of the streams that were dropped
+    /// in this turn, and tries once more.
+    pub(crate) fn open<T>(&self, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        open().or_else(|error| {
+            if !is_out_of_descriptors(&error) {
+                return Err(error);
+            }
+            self.shared.driver().flush_submissions();
+            open()
+        })
     }
 }
 

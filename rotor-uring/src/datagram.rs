@@ -35,10 +35,10 @@ macro_rules! datagrams {
             /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend. Otherwise,
             /// no descriptor is left: the socket needs a second one. The socket is closed.
             pub fn from_std<C>(socket: $std, scope: &Scope<'_, C>) -> io::Result<$name> {
-                UringHandle::of(scope, $what)?;
+                let handle = UringHandle::of(scope, $what)?;
                 socket.set_nonblocking(true)?;
                 // Two descriptors of one socket: the driver's, which the kernel polls, and ours.
-                let polled = socket.try_clone()?.into();
+                let polled = handle.open(|| socket.try_clone())?.into();
                 Ok($name(SocketHandle::new(polled, SocketKind::Direct, $what, scope)?, socket))
             }
 
@@ -84,8 +84,8 @@ impl DatagramSocket for UringUdpSocket {
 
     #[expect(clippy::disallowed_methods, reason = "this is what the scope's sockets are made of")]
     fn bind<C>(address: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<UringUdpSocket> {
-        UringHandle::of(scope, UDP)?;
-        let socket = net::UdpSocket::bind(address).map_err(ListenError::on(address))?;
+        let opened = UringHandle::of(scope, UDP)?.open(|| net::UdpSocket::bind(address));
+        let socket = opened.map_err(ListenError::on(address))?;
         UringUdpSocket::from_std(socket, scope)
     }
 
@@ -114,10 +114,11 @@ impl DatagramSocket for UringUnixDatagram {
     type Address = unix::SocketAddr;
 
     fn bind<C>(address: &unix::SocketAddr, scope: &Scope<'_, C>) -> io::Result<UringUnixDatagram> {
-        UringHandle::of(scope, UNIX)?;
+        let handle = UringHandle::of(scope, UNIX)?;
         let path = address.as_pathname().map(|path| path.display().to_string());
         let named = path.unwrap_or_else(|| format!("{address:?}"));
-        let socket = unix::UnixDatagram::bind_addr(address).map_err(ListenError::on(&named))?;
+        let opened = handle.open(|| unix::UnixDatagram::bind_addr(address));
+        let socket = opened.map_err(ListenError::on(&named))?;
         UringUnixDatagram::from_std(socket, scope)
     }
 

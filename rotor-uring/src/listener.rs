@@ -78,8 +78,8 @@ impl Listener for UringTcpListener {
         options: &ListenOptions,
         scope: &Scope<'_, C>,
     ) -> io::Result<UringTcpListener> {
-        UringHandle::of(scope, TCP)?;
-        let socket = listen_inet(address, options).map_err(ListenError::on(address))?;
+        let opened = UringHandle::of(scope, TCP)?.open(|| listen_inet(address, options));
+        let socket = opened.map_err(ListenError::on(address))?;
         Ok(UringTcpListener(SocketHandle::new(socket.into(), SocketKind::Direct, TCP, scope)?))
     }
 

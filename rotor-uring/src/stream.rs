@@ -185,8 +185,9 @@ impl StreamSocket for UringTcpStream {
     type Target = SocketAddr;
 
     fn connect<C>(target: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<UringTcpStream> {
-        UringHandle::of(scope, TCP)?;
-        let socket = Socket::new(Domain::for_address(*target), Type::STREAM, Some(Protocol::TCP))?;
+        let domain = Domain::for_address(*target);
+        let socket = UringHandle::of(scope, TCP)?
+            .open(|| Socket::new(domain, Type::STREAM, Some(Protocol::TCP)))?;
         socket.set_nonblocking(true)?;
         // An urgent byte stays in its place among the others.
         socket.set_out_of_band_inline(true)?;
@@ -231,8 +232,8 @@ impl StreamSocket for UringUnixStream {
     type Target = PathBuf;
 
     fn connect<C>(target: &PathBuf, scope: &Scope<'_, C>) -> io::Result<UringUnixStream> {
-        UringHandle::of(scope, UNIX)?;
-        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        let socket =
+            UringHandle::of(scope, UNIX)?.open(|| Socket::new(Domain::UNIX, Type::STREAM, None))?;
         socket.set_nonblocking(true)?;
         let kind = start_connect(&socket, &SockAddr::unix(target)?)?;
         Ok(UringUnixStream::from_handle(SocketHandle::new(socket.into(), kind, UNIX, scope)?))

@@ -28,7 +28,6 @@ impl Driver {
         }
         let mut accepted = self.accept_direct(id);
         if accepted.as_ref().is_err_and(is_out_of_descriptors) {
-            // Streams that were dropped in this turn still have their descriptors.
             self.flush_submissions();
             accepted = self.accept_direct(id);
         }
@@ -62,7 +61,8 @@ impl Driver {
     }
 }
 
-/// Whether no descriptor is left, in the process or in the system.
-fn is_out_of_descriptors(error: &io::Error) -> bool {
+/// Whether no descriptor is left, in the process or in the system. Then streams that were dropped in
+/// this turn may still have theirs, until what waits is [submitted](Driver::flush_submissions).
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }

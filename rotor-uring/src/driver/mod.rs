@@ -19,6 +19,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rotor_core::backend::Clock;
 use rotor_core::{EventSet, Interest, OffloadPool, Time, Token};
 
+pub(crate) use self::direct::is_out_of_descriptors;
 use self::socket::{Ready, Socket};
 use self::spare::Spare;
 use crate::config::UringConfig;

@@ -41,7 +41,7 @@ impl Driver {
     /// Submits, during a turn, what waits for its end. What completes by that is passed to the
     /// sockets at once; otherwise a read would miss data that the kernel has already delivered. The
     /// machines are told when the turn ends.
-    pub(super) fn flush_submissions(&mut self) {
+    pub(crate) fn flush_submissions(&mut self) {
         let mut late_events = Ready::new();
         let flushed = self
             .ring
