@@ -78,8 +78,11 @@ fn a_response_is_compressed_for_clients_that_accept_it() {
 #[test]
 fn a_response_that_forbids_compression_is_unchanged() {
     type Make = fn() -> Answer;
-    let cases: [(Make, &str); 6] = [
+    let cases: [(Make, &str); 8] = [
         (|| page().field("Content-Encoding", "br"), "Content-Encoding: br"),
+        // Both are computed from the uncompressed bytes.
+        (|| page().field("Content-Digest", "sha-256=:AA==:"), "Content-Digest"),
+        (|| page().field("Repr-Digest", "sha-256=:AA==:"), "Repr-Digest"),
         (|| page().field("Content-Range", "bytes 0-1/5"), "Content-Range: bytes 0-1/5"),
         (|| page().field("Cache-Control", "private, no-transform"), "Cache-Control"),
         (|| Answer::new(Status::OK).body("image/png", vec![0; 5_000]), "image/png"),
@@ -125,7 +128,7 @@ impl Server for Replying {
 fn a_compressed_reply_has_adjusted_fields() {
     let (ok, unchanged) = (Status::OK, Status::NOT_MODIFIED);
     let tagged: Fields = &[("etag", b"\"a\""), ("Accept-Ranges", b"bytes"), ("X-A", b"b")];
-    let cases: [(Status, Fields, &str, &str); 9] = [
+    let cases: [(Status, Fields, &str, &str); 11] = [
         (ok, tagged, GZIP, "etag: W/\"a\"|X-A: b|Content-Encoding: gzip|Vary: Accept-Encoding|"),
         (ok, tagged, "", "etag: \"a\"|Accept-Ranges: bytes|X-A: b|Vary: Accept-Encoding|"),
         (ok, &[("ETag", b"W/\"a\"")], GZIP, "ETag: W/\"a\"|Content-Encoding: gzip|"),
@@ -140,6 +143,8 @@ fn a_compressed_reply_has_adjusted_fields() {
         ),
         (ok, &[("Content-Range", b"bytes 0-1/5")], GZIP, "Content-Range: bytes 0-1/5|"),
         (ok, &[("cache-control", b"private, No-Transform")], GZIP, "cache-control: private, No-"),
+        (ok, &[("digest", b"sha-256=AA=="), ("ETag", b"\"a\"")], GZIP, "|ETag: \"a\"|"),
+        (ok, &[("content-md5", b"AA==")], GZIP, "content-md5: AA==|"),
     ];
     for (status, fields, sent, said) in cases {
         let seed = HttpSeed::new((status, fields), ServerConfig::new());

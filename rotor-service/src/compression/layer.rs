@@ -10,8 +10,9 @@ use super::{Compression, forbids_compression, weak_tag};
 
 impl Compression {
     /// Wraps an async handler so that its responses are compressed. A response that is encoded
-    /// already, or whose `Cache-Control` says `no-transform`, is left unchanged. If a response is
-    /// compressed, its `ETag` becomes weak.
+    /// already, has a digest, or whose `Cache-Control` says `no-transform`, is left unchanged, as by
+    /// [`AcceptedCoding::reply`](super::AcceptedCoding::reply). If a response is compressed, its
+    /// `ETag` becomes weak.
     ///
     /// ```no_run
     /// # mod rotor { pub use rotor_http as http; }

@@ -157,9 +157,11 @@ impl AcceptedCoding {
     }
 
     /// Writes a complete response, compressed if appropriate. It is not compressed if the fields
-    /// say that the body is encoded already, is a part (`Content-Range`), or must not be changed
-    /// (`no-transform`). If it is compressed, an `ETag` among the fields becomes weak and
-    /// `Accept-Ranges` is left out, since both describe the uncompressed bytes.
+    /// say that the body is encoded already, is a part (`Content-Range`), must not be changed
+    /// (`no-transform`), or has a digest (`Content-Digest`, `Repr-Digest`, and the older `Digest`
+    /// and `Content-MD5`), which would not be that of the compressed bytes (RFC 9530 §2, §3). If it
+    /// is compressed, an `ETag` among the fields becomes weak and `Accept-Ranges` is left out,
+    /// since both describe the uncompressed bytes.
     pub fn reply(
         &self,
         response: &mut Response<'_>,
@@ -235,8 +237,8 @@ impl Encoding {
     }
 
     /// Returns the fields to add to the response. If it is compressed, the rest is up to the
-    /// caller: it must have no `Content-Length` unless the compressed length is known, and no
-    /// `Accept-Ranges`, and an `ETag` must be weak.
+    /// caller: it must have no `Content-Length` unless the compressed length is known, no
+    /// `Accept-Ranges`, and no digest of the uncompressed bytes, and an `ETag` must be weak.
     pub fn fields(&self) -> &'static [(&'static str, &'static [u8])] {
         encoding_fields(self.coding(), self.varies)
     }
@@ -266,10 +268,16 @@ fn encoding_fields(coding: Option<Coding>, varies: bool) -> Fields {
     }
 }
 
-/// Returns whether this field says that the response is encoded, is a part, or must not be changed.
+/// The fields that describe the bytes of a body as they are. A digest is computed after the coding
+/// (RFC 9530 §2, §3; the last two are obsolete), so a recipient would refuse a body that was
+/// compressed since.
+const BYTES_FIELDS: [&str; 6] =
+    ["Content-Encoding", "Content-Range", "Content-Digest", "Repr-Digest", "Digest", "Content-MD5"];
+
+/// Returns whether this field says that the response is encoded, is a part, has a digest, or must
+/// not be changed.
 fn forbids_compression(name: &str, value: &[u8]) -> bool {
-    is_named(name, "Content-Encoding")
-        || is_named(name, "Content-Range")
+    BYTES_FIELDS.iter().any(|field| is_named(name, field))
         || (is_named(name, "Cache-Control")
             && value.to_ascii_lowercase().windows(12).any(|part| part == b"no-transform"))
 }
