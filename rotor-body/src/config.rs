@@ -102,9 +102,10 @@ impl SpoolConfig {
 
     /// Sets how many bytes of all bodies together may have arrived without being written yet.
     /// Default 2 MiB: 4 bodies at full speed. Beyond that, each body writes what it has, however
-    /// little, and its peer waits until that is done. So the limit is exceeded by at most one block
-    /// of each body, which has at most 64 KiB. A body that moves from memory to a file still counts
-    /// as a body in memory until there is room for it under this limit.
+    /// little, and its peer waits until that is done. So the limit is exceeded by at most what each
+    /// body adds at once: with HTTP/1.1 at most 64 KiB, with HTTP/2 at most the window of a stream
+    /// (by default 64 KiB for a server, 256 KiB for a client). A body that moves from memory to a
+    /// file still counts as a body in memory until there is room for it under this limit.
     #[doc(alias = "backpressure")]
     pub fn unwritten_bytes_max(mut self, bytes: usize) -> SpoolConfig {
         self.unwritten_bytes_max = bytes;

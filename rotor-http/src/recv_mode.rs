@@ -20,17 +20,18 @@ pub enum RecvMode {
     /// The whole body, as one value that can be kept. The handler gets it in `request_stored`
     /// (server) or `response_stored` (client). Requires the feature `body`.
     ///
-    /// The body is held in memory up to `ram_max` bytes (and
-    /// [`Limits::buffered_body_bytes_max`](crate::Limits::buffered_body_bytes_max)). Beyond that it
-    /// goes to a file of the [spool](crate::server::ServerConfig::spool); a body whose announced
-    /// length is greater goes to the file from its beginning. While the disk is behind, the peer
-    /// has to wait, and this time does not count against the peer. It counts against the handler's
-    /// time, and so does the time in which the last part of the body is written and synced.
-    /// Trailers are dropped.
+    /// The body is held in memory up to `ram_max` bytes, and no further than
+    /// [`Limits::buffered_body_bytes_max`](crate::Limits::buffered_body_bytes_max) (default 1 MiB)
+    /// and [`SpoolConfig::ram_bytes_max`](rotor_body::SpoolConfig::ram_bytes_max) (192 KiB) allow.
+    /// Beyond that it goes to a file of the [spool](crate::server::ServerConfig::spool); a body
+    /// whose announced length is greater goes to the file from its beginning. While the disk is
+    /// behind, the peer has to wait, and this time does not count against the peer. It counts
+    /// against the handler's time, and so does the time in which the last part of the body is
+    /// written and synced. Trailers are dropped.
     ///
     /// | | |
     /// |--|--|
-    /// | more than `max` bytes; more than `ram_max` without a spool | 413, before the body is sent if its length was announced |
+    /// | more than `max` bytes, or than [`SpoolConfig::body_bytes_max`](rotor_body::SpoolConfig::body_bytes_max) (1 GiB); more than `ram_max` without a spool | 413, before the body is sent if its length was announced |
     /// | the spool's files hold as much as they may; no descriptor is left | 503, likewise |
     /// | the disk is full | 507, likewise |
     /// | the disk fails | 500 |

@@ -360,7 +360,9 @@ impl<K: Client> Next<K> {
     /// interim head, over HTTP/1.1, the next head is held off, too.
     ///
     /// The end of the body is reported all the same: [`response_end`](super::Client::response_end),
-    /// which delivers no data, follows the last piece at once.
+    /// which delivers no data, follows the last piece at once. And a body that is stored
+    /// (`RecvMode::Stored`) is delivered once it is on the disk, if all of it had arrived before
+    /// the handler held it.
     #[doc(alias = "backpressure")]
     pub fn hold(state: K) -> NextBuilder<K> {
         NextBuilder { step: Step::Hold(state) }

@@ -25,7 +25,9 @@ impl<S: Server> Next<S> {
     /// the time limit of the handler counts, not that of the peer.
     ///
     /// The end of the body is reported all the same: [`request_end`](super::Server::request_end),
-    /// which delivers no data, follows the last piece at once.
+    /// which delivers no data, follows the last piece at once. And a body that is stored
+    /// (`RecvMode::Stored`) is delivered once it is on the disk, if all of it had arrived before
+    /// the handler held it.
     ///
     /// A handler that holds the body until there is room for the output that it makes of the body
     /// must check [`Response::room`] in every call; see

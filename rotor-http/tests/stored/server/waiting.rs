@@ -132,6 +132,28 @@ fn a_handler_is_woken_and_may_hold_the_body_while_it_is_stored() {
 }
 
 #[test]
+fn a_body_that_has_arrived_is_delivered_to_a_holding_handler() {
+    let place = SpoolDirectory::new();
+    let mut disk = SlowDisk::new();
+    let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
+    let mut driver = driver(&spool);
+    driver.send(&head("Content-Length: 10000\r\nExpect: 100-continue"));
+    disk.release();
+    until(&mut driver, |driver| driver.received_len() > 0);
+    driver.take_received();
+    disk.hold();
+    driver.send(&pattern_bytes(10_000));
+    assert_eq!((driver.peer().unread_len(), spool.unwritten_bytes()), (0, 10_000));
+    driver.context_mut().on_wakeup = OnWakeup::Hold;
+    let notifier = driver.context().notifier.clone().expect("it was called");
+    notifier.wakeup();
+    driver.settle();
+    assert!(matches!(driver.context().on_wakeup, OnWakeup::Nothing), "it holds now");
+    disk.release();
+    assert_eq!(answer(&mut driver), (200, pattern_bytes(10_000)));
+}
+
+#[test]
 fn continue_is_sent_when_a_holding_handler_resumes() {
     let place = SpoolDirectory::new();
     let mut disk = SlowDisk::new();
