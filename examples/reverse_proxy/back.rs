@@ -214,7 +214,9 @@ impl<C> Client for Back<C> {
         let answer = Answer {
             status: head.status(),
             fields: fields::end_to_end(head.fields(), |_| true),
-            names_websocket: fields::names_websocket(head.fields()),
+            // HTTP/2 has no `Upgrade`, and no other protocol to switch to (RFC 8441).
+            names_websocket: head.version() == Version::Http2
+                || fields::names_websocket(head.fields()),
             length: if has_length_only { announced } else { head.body_length() },
         };
         self.send_message(Message::Head(Box::new(answer)));

@@ -6,7 +6,7 @@ use std::net::Shutdown;
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 
-use super::{OFFER, OK, proxy_to, says, upstream};
+use super::{OFFER, OK, proxy_to, proxy_to_url, says, upstream};
 use crate::client::{PATIENCE, ask, connect, field, read_until};
 
 #[test]
@@ -129,20 +129,24 @@ fn a_websocket_refusal_by_the_upstream_is_an_ordinary_answer() {
     let (address, heads) = upstream(says(
         b"HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nno",
     ));
-    let proxy = proxy_to(address);
-    let mut client = connect(&proxy);
-    for _ in 0..2 {
-        write!(
-            client,
-            "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n{OFFER}\r\n"
-        )
-        .expect("it reads");
-        let got = read_until(&mut client, |got| got.ends_with(b"\r\n\r\nno"));
-        let text = String::from_utf8_lossy(&got);
-        assert!(
-            text.starts_with("HTTP/1.1 426 ") && field(&text, "Upgrade") == Some("websocket"),
-            "{text}"
-        );
-        heads.recv_timeout(PATIENCE).expect("passed on");
+    // A 426 over HTTP/2 has no `Upgrade`, which HTTP/1.1 requires.
+    let direct = proxy_to(address);
+    let over_http2 = proxy_to_url(&format!("h2c://{}/", direct.address()));
+    for proxy in [&direct, &over_http2] {
+        let mut client = connect(proxy);
+        for _ in 0..2 {
+            write!(
+                client,
+                "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n{OFFER}\r\n"
+            )
+            .expect("it reads");
+            let got = read_until(&mut client, |got| got.ends_with(b"\r\n\r\nno"));
+            let text = String::from_utf8_lossy(&got);
+            assert!(
+                text.starts_with("HTTP/1.1 426 ") && field(&text, "Upgrade") == Some("websocket"),
+                "{text}"
+            );
+            heads.recv_timeout(PATIENCE).expect("passed on");
+        }
     }
 }

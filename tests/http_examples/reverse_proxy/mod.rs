@@ -18,8 +18,12 @@ use crate::client::{
 use crate::upstream::{agreement, nobody, says, upstream};
 
 fn proxy_to(upstream: SocketAddr) -> Server {
+    proxy_to_url(&format!("http://{upstream}/"))
+}
+
+fn proxy_to_url(upstream: &str) -> Server {
     let mut proxy = command("reverse_proxy");
-    proxy.arg(format!("http://{upstream}/"));
+    proxy.arg(upstream);
     start_command(proxy)
 }
 
