@@ -357,7 +357,8 @@ impl<K: Client> Next<K> {
     /// handler decides how long that lasts: no limit of time applies to the server meanwhile.
     ///
     /// Before the first head of the response, this has no effect until that has arrived. After an
-    /// interim head, over HTTP/1.1, the next head is held off, too.
+    /// interim head, the next head is held off, too. Over HTTP/2 the server goes on sending heads
+    /// and as much of the body as the windows allow, and the connection keeps what arrives.
     ///
     /// The end of the body is reported all the same: [`response_end`](super::Client::response_end),
     /// which delivers no data, follows the last piece at once. And a body that is stored

@@ -149,33 +149,6 @@ fn a_hold_before_the_head_does_not_hold_back_the_head() {
 }
 
 #[test]
-fn a_head_held_off_after_an_interim_one_is_not_late() {
-    let limits = Limits::new().response_timeout(seconds(10));
-    let held = |answer: &[u8]| {
-        let mut driver = connection(limits.clone(), [Probe::get("/")]);
-        driver.advance(seconds(4));
-        driver.send(b"HTTP/1.1 103 Early Hints\r\n\r\n");
-        driver.context_mut().on_wakeup = Some(OnWakeup::Hold);
-        driver.wakeup();
-        driver.send(answer);
-        driver.advance(seconds(100));
-        assert_eq!(outcome(&mut driver), None);
-        driver.context_mut().on_wakeup = Some(OnWakeup::Resume);
-        driver.wakeup();
-        driver
-    };
-    let mut driver = held(OK);
-    assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
-    assert!(is_reusable(&mut driver));
-    // The server has the rest of its time.
-    let mut driver = held(&OK[..9]);
-    driver.advance(Duration::from_millis(5_900));
-    assert_eq!(outcome(&mut driver), None);
-    driver.advance(Duration::from_millis(200));
-    assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: ResponseTimeout"));
-}
-
-#[test]
 fn trailers_longer_than_the_input_are_read() {
     let value = "x".repeat(100_000);
     for (mode, expected) in [

@@ -72,6 +72,8 @@ pub(crate) struct Probe {
     pub(crate) mode: RecvMode,
     /// Pauses the body after each chunk.
     pub(crate) holds: bool,
+    /// Pauses after each interim head.
+    pub(crate) holds_interim: bool,
     /// Finishes when it gets the head.
     pub(crate) is_head_only: bool,
     /// Finishes with its response only once its request is written.
@@ -104,6 +106,7 @@ impl Probe {
             sends: BodyPlan::Nothing,
             mode: RecvMode::Buffered(1 << 20),
             holds: false,
+            holds_interim: false,
             is_head_only: false,
             writes_all: false,
             upgrade: None,
@@ -272,6 +275,9 @@ impl Client for Probe {
         scope: Sc<'_, '_>,
     ) -> Next<Self> {
         self.record(&format!("interim {}", head.status().code()), scope);
+        if self.holds_interim {
+            return Next::hold(self).keep_deadline();
+        }
         Next::go_on(self).keep_deadline()
     }
 

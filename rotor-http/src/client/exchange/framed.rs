@@ -49,6 +49,11 @@ impl<K: Client> Exchange<K> {
         self.body.awaits_head()
     }
 
+    /// Returns how many interim heads the exchange has got.
+    pub(in crate::client) fn interim_count(&self) -> u32 {
+        self.interim
+    }
+
     /// Passes on the head of a response, final or interim. `answers_upgrade` is whether the request
     /// asked for another protocol.
     pub(in crate::client) fn head_received(

@@ -191,12 +191,9 @@ impl<K: Client> Exchange<K> {
 
     /// Returns whether the handler holds off the next head. The first one is read even while the
     /// body is held off, since it is no part of the body; but a handler that passes interim heads on
-    /// holds off the next one, too. A head that comes in a frame cannot be held off.
-    fn holds_head(&self) -> bool {
-        self.body.is_held()
-            && self.body.awaits_head()
-            && self.interim > 0
-            && !self.request.is_framed()
+    /// holds off the next one, too.
+    pub(super) fn holds_head(&self) -> bool {
+        self.body.is_held() && self.body.awaits_head() && self.interim > 0
     }
 
     /// Watches the connection while its handler has written nothing yet. Input at this time is not

@@ -3,6 +3,7 @@
 use rotor_core::{Deadline, Scope, Time};
 use rotor_stream::{Buf, Output, Transport};
 
+use super::held_heads::HeldHeads;
 use crate::client::config::ClientConfig;
 use crate::client::exchange::Exchange;
 use crate::client::handler::Client;
@@ -25,6 +26,8 @@ pub(super) struct Child<K: Client> {
     /// Whether the request asked for another protocol, and the server has not refused. If so, our
     /// side of the stream stays open.
     pub(super) is_extended_connect: bool,
+    /// Heads that the handler holds off.
+    pub(super) held_heads: Option<Box<HeldHeads>>,
     /// Bytes of the body that were received but not taken by the handler.
     pub(super) input: Buf,
     /// The request. Its fields are text, which is encoded when it is sent.
@@ -60,6 +63,7 @@ impl<K: Client> Child<K> {
             exchange: Some(exchange),
             tunnel: None,
             is_extended_connect: false,
+            held_heads: None,
             input: Buf::new(),
             output: Output::new(),
             is_scheduled: false,
@@ -137,6 +141,11 @@ impl<K: Client> Child<K> {
             return tunnel.output().len();
         }
         self.output.len().saturating_sub(self.trailers_len())
+    }
+
+    /// Returns how many bytes of memory it holds.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.input.capacity() + self.output.held_bytes() + self.held_heads_bytes()
     }
 
     /// Returns where the data after the head waits, and the window in which it is sent.

@@ -161,7 +161,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         to.set_state(if self.children.is_empty() { "idle (HTTP/2)" } else { "asking (HTTP/2)" });
         to.add_messages(self.served);
         for child in &self.children {
-            to.add_held(child.input.capacity() + child.output.held_bytes());
+            to.add_held(child.held_bytes());
             if let Some(tunnel) = &child.tunnel {
                 tunnel.layered().describe(to);
             }

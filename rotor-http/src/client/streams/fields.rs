@@ -1,6 +1,7 @@
 //! Field blocks: the heads of responses, and their trailers.
 
 use super::Streams;
+use super::held_heads::ReceivedHead;
 use crate::client::config::ClientConfig;
 use crate::client::counters::Counters;
 use crate::client::error::ClientError;
@@ -65,7 +66,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             .state
             .after(StreamEvent::Received { is_end })
             .map_err(|code| Violation::Connection(code, "HEADERS behind the end of a stream"))?;
-        match child.exchange.as_ref().is_some_and(|exchange| exchange.awaits_head()) {
+        match child.awaits_head() {
             true => self.process_head(at, list, is_end, io),
             false => self.process_trailers(at, list, is_end, io),
         }
@@ -96,16 +97,18 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             child.is_extended_connect = false;
         }
         child.intake.set_length(response.length);
-        let connection = io.transport.connection();
-        let is_complete = is_end && !response.terms.is_interim;
-        self.step(at, io, |exchange, io| {
-            let flow = exchange.head_received(list, &response, answers_upgrade, connection, io);
-            if is_complete {
-                exchange.body_ended(Trailers::default());
-            }
-            flow
-        });
-        if response.terms.is_interim {
+        let is_interim = response.terms.is_interim;
+        let end = (is_end && !is_interim).then(Trailers::default);
+        let mut head = ReceivedHead { list: std::mem::take(list), response, answers_upgrade, end };
+        if child.holds_head() {
+            self.hold_head(at, head, io);
+        } else {
+            let connection = io.transport.connection();
+            self.step(at, io, |exchange, io| head.deliver(connection, exchange, io));
+            // Its memory serves for the next one.
+            *list = head.list;
+        }
+        if is_interim {
             // Each is small, and needs no answer.
             self.count(Nuisance::ControlFrame, io)?;
         }
@@ -146,6 +149,9 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         if self.children[at].is_handler_done() {
             return self.remove_child(at, io);
         }
+        let Some(trailers) = self.children[at].end_behind_held_head(trailers) else {
+            return self.update_child(at, io);
+        };
         self.step(at, io, |exchange, io| {
             exchange.body_ended(trailers);
             exchange.receive(io)

@@ -164,8 +164,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             .state
             .after(StreamEvent::Received { is_end })
             .map_err(|code| Violation::Connection(code, "DATA behind the end of a stream"))?;
-        let is_early = child.exchange.as_ref().is_some_and(|exchange| exchange.awaits_head());
-        if is_early {
+        if child.awaits_head() {
             return Err(of_stream(ErrorCode::ProtocolError));
         }
         child.intake.count_body(data.len(), is_end).map_err(of_stream)?;

@@ -21,6 +21,7 @@ mod events;
 mod fields;
 mod frames;
 mod head_text;
+mod held_heads;
 mod outlet;
 mod steps;
 mod tunnels;
@@ -333,8 +334,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         if self.children.is_empty() && self.share.bytes() == 0 {
             return Ok(());
         }
-        let held_bytes = |child: &Child<K>| child.input.capacity() + child.output.held_bytes();
-        let held: usize = self.children.iter().map(|child| held_bytes(child)).sum();
+        let held: usize = self.children.iter().map(|child| child.held_bytes()).sum();
         // Rounded like the counts of streams, so that small changes rarely change the total.
         self.share.set(held.next_multiple_of(1024), &io.config.held())
     }

@@ -26,6 +26,24 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         io: &mut Io<'_, '_, '_, K::Context>,
         first: impl FnOnce(&mut Exchange<K>, &mut Io<'_, '_, '_, K::Context>) -> ExchangeFlow<K>,
     ) {
+        if !self.make_step(at, io, first) {
+            return;
+        }
+        while let Some(mut head) = self.children[at].next_held_head() {
+            let connection = io.transport.connection();
+            if !self.make_step(at, io, |exchange, io| head.deliver(connection, exchange, io)) {
+                return;
+            }
+        }
+    }
+
+    /// Makes one step. Returns whether the exchange goes on; if not, the child may be gone.
+    fn make_step(
+        &mut self,
+        at: usize,
+        io: &mut Io<'_, '_, '_, K::Context>,
+        first: impl FnOnce(&mut Exchange<K>, &mut Io<'_, '_, '_, K::Context>) -> ExchangeFlow<K>,
+    ) -> bool {
         let flow = self.children[at].step(io.scope, io.config, |exchange, io| {
             first(exchange, io).on_again(|| Flow::batch(|| exchange.receive(io)))
         });
@@ -35,19 +53,23 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             // The rest is done after the other streams: its deadline is now.
             Some(Flow::Again) => child.until = io.scope.now(),
             Some(Flow::Done(ExchangeEnd::Upgrade(seed))) if child.is_extended_connect => {
-                return self.begin_tunnel(at, seed, io);
+                self.begin_tunnel(at, seed, io);
+                return false;
             }
             Some(Flow::Done(end)) => {
                 self.exchange_ended(at, end, io);
-                return self.finish_exchange(at, io);
+                self.finish_exchange(at, io);
+                return false;
             }
             Some(Flow::Fail(error)) => {
                 let code = child.code;
-                return self.fail_and_reset(at, error, code, io);
+                self.fail_and_reset(at, error, code, io);
+                return false;
             }
             None => {}
         }
         self.update_child(at, io);
+        true
     }
 
     /// Handles the end of an exchange by its handler.

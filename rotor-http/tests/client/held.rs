@@ -1,0 +1,122 @@
+//! Heads that a handler holds off, because it passes on the interim head before them.
+
+use std::time::Duration;
+
+use rotor_http::Limits;
+
+use crate::http2::server::{Server, data, headers, reset};
+use crate::probe::{OnWakeup, Probe, seconds};
+use crate::script::{connection, is_reusable, outcome};
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+
+#[test]
+fn a_head_held_off_after_an_interim_one_is_not_late() {
+    let limits = Limits::new().response_timeout(seconds(10));
+    let held = |answer: &[u8]| {
+        let mut driver = connection(limits.clone(), [Probe::get("/")]);
+        driver.advance(seconds(4));
+        driver.send(b"HTTP/1.1 103 Early Hints\r\n\r\n");
+        driver.context_mut().on_wakeup = Some(OnWakeup::Hold);
+        driver.wakeup();
+        driver.send(answer);
+        driver.advance(seconds(100));
+        assert_eq!(outcome(&mut driver), None);
+        driver.context_mut().on_wakeup = Some(OnWakeup::Resume);
+        driver.wakeup();
+        driver
+    };
+    let mut driver = held(OK);
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+    assert!(is_reusable(&mut driver));
+    // The server has the rest of its time.
+    let mut driver = held(&OK[..9]);
+    driver.advance(Duration::from_millis(5_900));
+    assert_eq!(outcome(&mut driver), None);
+    driver.advance(Duration::from_millis(200));
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: ResponseTimeout"));
+}
+
+/// An interim head, and one with this status.
+fn interim(status: &str) -> Vec<u8> {
+    headers(1, &[(":status", status)], false)
+}
+
+/// A server that has sent an interim head on stream 1, which is held by its handler.
+fn holding(limits: Limits, probe: Probe) -> Server {
+    let mut server = Server::with_limits(limits, [probe]);
+    server.send(&interim("103"));
+    act(&mut server, OnWakeup::Hold);
+    server
+}
+
+fn act(server: &mut Server, action: OnWakeup) {
+    server.driver.context_mut().on_wakeup = Some(action);
+    server.driver.context().handlers[0].wakeup();
+    server.driver.settle();
+    server.read();
+}
+
+/// The last event, and the outcome.
+fn state(server: &mut Server) -> (String, String) {
+    let last = server.driver.context().events.last().cloned();
+    (last.unwrap_or_default(), server.outcome(0))
+}
+
+#[test]
+fn a_head_on_a_stream_waits_for_its_handler_after_an_interim_one() {
+    let limits = || Limits::new().response_timeout(seconds(10));
+    let whole = || [headers(1, &[(":status", "200")], false), data(1, b"hi", true)].concat();
+    let plan = || Probe { holds_interim: true, ..Probe::get("/") };
+    let held = |status: u16| (format!("/ interim {status}"), "nothing yet".to_owned());
+    let mut server = holding(limits(), plan());
+    server.send(&[interim("102"), whole()].concat());
+    for _ in 0..5 {
+        server.driver.advance(seconds(9));
+        server.grant_window(0, 1);
+    }
+    assert_eq!(state(&mut server), held(103));
+    act(&mut server, OnWakeup::Resume);
+    assert_eq!(state(&mut server), held(102));
+    act(&mut server, OnWakeup::Resume);
+    assert_eq!(server.outcome(0), "200 hi");
+    assert_eq!((server.requests[&1].reset, server.end()), (None, None));
+    // Trailers follow, and the server resets the stream or ends the connection: it is complete.
+    let trailers = headers(1, &[("x", "y")], true);
+    let body = [headers(1, &[(":status", "200")], false), data(1, b"hi", false)].concat();
+    let ends: [fn(&mut Server); 3] =
+        [|_| {}, |server| server.send(&reset(1, 0)), |server| server.driver.end()];
+    for end in ends {
+        let mut server = holding(limits(), plan().progressive());
+        server.send(&[&body[..], &trailers].concat());
+        end(&mut server);
+        assert_eq!(server.outcome(0), "nothing yet");
+        act(&mut server, OnWakeup::Resume);
+        assert_eq!(server.outcome(0), "200 hi x=y");
+    }
+    // The end of a response without a body is in its head, and no DATA comes before the head.
+    let mut server = holding(limits(), plan());
+    server.send(&headers(1, &[(":status", "204")], true));
+    act(&mut server, OnWakeup::Resume);
+    assert_eq!(server.outcome(0), "204");
+    let mut server = holding(limits(), plan());
+    server.send(&[interim("102"), data(1, b"x", false)].concat());
+    assert_eq!((server.outcome(0).as_str(), server.end()), ("Peer: Protocol", None));
+}
+
+#[test]
+fn held_heads_on_a_stream_are_limited_as_interim_responses() {
+    let limits = Limits::new().interim_responses_max(3);
+    let mut server = holding(limits.clone(), Probe::get("/"));
+    server.send(&[interim("102"), interim("102"), interim("200")].concat());
+    assert_eq!(server.outcome(0), "nothing yet");
+    act(&mut server, OnWakeup::Resume);
+    server.send(&data(1, b"", true));
+    assert_eq!(server.outcome(0), "200");
+    let mut server = holding(limits, Probe::get("/"));
+    server.send(&interim("102").repeat(2));
+    assert_eq!(server.outcome(0), "nothing yet");
+    server.send(&interim("102"));
+    assert_eq!((server.outcome(0).as_str(), server.end()), ("Peer: TooManyInterim", None));
+    assert_eq!(server.requests[&1].reset, Some(8));
+}
