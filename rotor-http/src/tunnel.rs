@@ -55,6 +55,30 @@ pub(crate) enum Event {
     Due,
 }
 
+/// A drain of which the tunnels of a connection have not been told yet. Their protocols may end when
+/// they are told, so they first get what had arrived before the drain.
+#[derive(Clone, Copy)]
+pub(crate) struct PendingDrain {
+    pub(crate) until: Time,
+    /// How many bytes of the connection's input had arrived before it, and were not handled yet.
+    pub(crate) unread: usize,
+}
+
+impl PendingDrain {
+    /// Called when this many bytes of the input were handled. Returns whether the tunnels are to be
+    /// told now: nothing is left of the input before the drain, or not a whole frame
+    /// (`is_rest_partial`).
+    pub(crate) fn is_due(
+        pending: &mut Option<PendingDrain>,
+        handled: usize,
+        is_rest_partial: bool,
+    ) -> bool {
+        let Some(drain) = pending else { return false };
+        drain.unread = drain.unread.saturating_sub(handled);
+        drain.unread == 0 || is_rest_partial
+    }
+}
+
 impl<P: Protocol> Tunnel<P> {
     /// Starts the protocol with the input so far. Called in the scope of the stream's part.
     /// `is_draining` is set if only the connection is to end, which the loop does not know.

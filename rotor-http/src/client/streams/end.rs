@@ -17,7 +17,7 @@ use crate::client::request_source::RequestSource;
 use crate::client::requests::ConnectionFlow;
 use crate::flow::Flow;
 use crate::h2::{ErrorCode, Violation, frame_writer};
-use crate::tunnel::Event;
+use crate::tunnel::{Event, PendingDrain};
 
 impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     /// Ends the connection after the requests under way, because the loop is draining, or because
@@ -29,7 +29,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     ) -> ConnectionFlow<K> {
         self.is_draining = true;
         self.stop_taking_requests();
-        self.drain_tunnels(until, io);
+        self.tunnel_drain = Some(PendingDrain { until, unread: io.transport.input.len() });
         self.advance(io)
     }
 

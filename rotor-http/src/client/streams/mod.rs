@@ -46,6 +46,7 @@ use crate::h2::{
     BodiesWatch, FieldReader, FieldSpace, FloodBuckets, GrantWatch, Ledger, ReceiveWindow,
     ResetStreams, Schedule, SettingsWatch, Violation, frame_writer,
 };
+use crate::tunnel::PendingDrain;
 
 /// A connection that speaks HTTP/2.
 pub(super) struct Streams<K: Client, F> {
@@ -109,6 +110,8 @@ pub(super) struct Streams<K: Client, F> {
     waits_for_room: bool,
     /// Whether the server sends no more.
     is_read_closed: bool,
+    /// A drain of which the protocols of tunnels have not been told yet.
+    tunnel_drain: Option<PendingDrain>,
 }
 
 /// The phase of the connection.
@@ -169,6 +172,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             grant_watch: GrantWatch::new(&io.config.limits, now),
             waits_for_room: false,
             is_read_closed: false,
+            tunnel_drain: None,
         }
     }
 
@@ -202,7 +206,11 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         // The stream has counted one call itself.
         io.transport.count_calls(frames.saturating_sub(1));
         self.partial_frame_len = io.transport.input.len();
-        self.settings_watch.count(unread.saturating_sub(self.partial_frame_len));
+        let handled = unread.saturating_sub(self.partial_frame_len);
+        self.settings_watch.count(handled);
+        if PendingDrain::is_due(&mut self.tunnel_drain, handled, frames < BATCH) {
+            self.drain_tunnels(io);
+        }
         self.proceed(io)
     }
 

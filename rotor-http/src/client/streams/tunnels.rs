@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use rotor_core::{Scope, Time};
+use rotor_core::Scope;
 
 use super::Streams;
 use super::child::Child;
@@ -97,11 +97,12 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         }
     }
 
-    /// Tells all protocols of a drain.
-    pub(super) fn drain_tunnels(&mut self, until: Time, io: &mut Io<'_, '_, '_, K::Context>) {
+    /// Tells all protocols of a drain, if they are still to be told.
+    pub(super) fn drain_tunnels(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
+        let Some(drain) = self.tunnel_drain.take() else { return };
         for at in (0..self.children.len()).rev() {
             if self.children[at].tunnel.is_some() {
-                self.run_tunnel(at, Event::Draining(until), io);
+                self.run_tunnel(at, Event::Draining(drain.until), io);
             }
         }
     }

@@ -13,21 +13,13 @@ use crate::server::config::ServerConfig;
 use crate::server::counters::Counters;
 use crate::server::handler::Server;
 use crate::server::io::Io;
-use crate::tunnel::Event;
+use crate::tunnel::{Event, PendingDrain};
 
 /// How long we wait for the peer to confirm that it knows of the end.
 const ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The data of the ping that is sent with the announcement of an end.
 pub(super) const ANNOUNCEMENT_PING: [u8; 8] = *b"draining";
-
-/// A drain of which the protocols of tunnels have not been told yet.
-#[derive(Clone, Copy)]
-pub(super) struct TunnelDrain {
-    until: Time,
-    /// How many bytes of the connection's input had arrived before it, and were not handled yet.
-    unread: usize,
-}
 
 impl<S: Server> Streams<S> {
     /// Handles a drain: the connection ends after the requests that are under way.
@@ -43,7 +35,7 @@ impl<S: Server> Streams<S> {
                 self.step(at, io, |exchange, io| exchange.drain(until, io));
             }
         }
-        self.tunnel_drain = Some(TunnelDrain { until, unread: io.transport.input.len() });
+        self.tunnel_drain = Some(PendingDrain { until, unread: io.transport.input.len() });
         if self.is_read_closed || io.transport.is_input_held() {
             self.drain_tunnels(io);
             return self.proceed(io);
@@ -51,23 +43,8 @@ impl<S: Server> Streams<S> {
         self.advance(io)
     }
 
-    /// Called when this many bytes of the input were handled. Once all that had arrived before a
-    /// drain is (or what is left is not a whole frame: `is_rest_partial`), tells the protocols of
-    /// tunnels of the drain. They may end when they are told, so they get their input first.
-    pub(super) fn count_before_tunnel_drain(
-        &mut self,
-        handled: usize,
-        is_rest_partial: bool,
-        io: &mut Io<'_, '_, '_, S::Context>,
-    ) {
-        let Some(drain) = &mut self.tunnel_drain else { return };
-        drain.unread = drain.unread.saturating_sub(handled);
-        if drain.unread == 0 || is_rest_partial {
-            self.drain_tunnels(io);
-        }
-    }
-
-    fn drain_tunnels(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
+    /// Tells the protocols of tunnels of a drain, if they are still to be told.
+    pub(super) fn drain_tunnels(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
         let Some(drain) = self.tunnel_drain.take() else { return };
         for at in (0..self.children.len()).rev() {
             self.run_tunnel(at, Event::Draining(drain.until), io);

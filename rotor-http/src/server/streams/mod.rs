@@ -35,7 +35,6 @@ use rotor_core::{Deadline, Time};
 use rotor_stream::{Output, Share};
 
 use self::child::Child;
-use self::end::TunnelDrain;
 use super::age::AgeLimit;
 use super::config::ServerConfig;
 use super::counters::Counters;
@@ -51,6 +50,7 @@ use crate::h2::{
     ReceiveWindow, ResetStreams, Schedule, SettingsWatch, Violation, frame_writer,
 };
 use crate::no_upgrade::is_possible;
+use crate::tunnel::PendingDrain;
 
 /// The result of a step: the connection is over. It never switches to another protocol.
 pub(super) type StreamsFlow<S> = Flow<Option<UpgradeSeed<S>>>;
@@ -110,7 +110,8 @@ pub(super) struct Streams<S: Server> {
     waits_for_room: bool,
     /// Whether the peer has closed its sending side.
     is_read_closed: bool,
-    tunnel_drain: Option<TunnelDrain>,
+    /// A drain of which the protocols of tunnels have not been told yet.
+    tunnel_drain: Option<PendingDrain>,
 }
 
 /// The progress of the connection's start.
@@ -219,7 +220,9 @@ impl<S: Server> Streams<S> {
         let rest = io.transport.input.len();
         let handled = unread.saturating_sub(rest);
         self.settings.count(handled);
-        self.count_before_tunnel_drain(handled, frames < BATCH, io);
+        if PendingDrain::is_due(&mut self.tunnel_drain, handled, frames < BATCH) {
+            self.drain_tunnels(io);
+        }
         if rest > 0 || self.reader.until() != Time::NEVER {
             let until = io.scope.now() + io.config.limits_ref().head_timeout;
             self.reader.watch_frame(io.transport.input, frames > 0, until);

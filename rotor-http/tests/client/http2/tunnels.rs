@@ -198,6 +198,18 @@ fn the_protocol_is_notified_of_the_end_of_the_connection() {
     assert_eq!((&server.requests[&1].body[..], server.requests[&1].is_whole), (&b"BYE"[..], true));
 }
 
+/// What had arrived before a drain reaches the protocol first, even if it takes several turns.
+#[test]
+fn a_drain_is_reported_after_the_input_that_arrived_before_it() {
+    let mut server = established_tunnel();
+    let input: Vec<u8> = (0..5_000).flat_map(|_| data(1, b"x", false)).collect();
+    server.driver.peer().send(&input);
+    server.driver.drain(seconds(30));
+    server.read();
+    let body = [&[b'X'; 5_000][..], b"BYE"].concat();
+    assert!(server.requests[&1].body == body, "{} bytes", server.requests[&1].body.len());
+}
+
 /// An operator may end a single connection, which the loop does not know.
 #[test]
 fn a_drain_of_only_the_connection_is_reported_to_its_protocols() {
