@@ -167,6 +167,24 @@ pub(crate) fn allocate(_: &File, _: u64) -> io::Result<bool> {
     Ok(false)
 }
 
+/// Reserves space as [`allocate`] does, if `keep_free` bytes stay free then.
+pub(crate) fn reserve(file: &File, len: u64, keep_free: u64) -> io::Result<bool> {
+    reserve_with(|| allocate(file, len), || check_free(file, 0, keep_free))
+}
+
+/// Checks the free space after `allocate`. Before it, several threads and programs may have found
+/// the same space for their files.
+fn reserve_with(
+    allocate: impl FnOnce() -> io::Result<bool>,
+    check_free: impl FnOnce() -> io::Result<()>,
+) -> io::Result<bool> {
+    let is_reserved = allocate()?;
+    if is_reserved {
+        check_free()?;
+    }
+    Ok(is_reserved)
+}
+
 /// Writes the names in a directory to the disk.
 pub(crate) fn sync(directory: impl AsFd) -> io::Result<()> {
     sync_with(|| rustix::fs::fsync(&directory))
@@ -309,6 +327,23 @@ mod tests {
     fn allocation_without_support_is_reported() {
         let device = File::options().write(true).open("/dev/null").expect("it is there");
         assert!(!allocate(&device, 1).expect("that is no error"));
+    }
+
+    #[test]
+    fn free_space_is_checked_once_more_after_a_reservation() {
+        let full = || Err(Errno::NOSPC.into());
+        for (is_reserved, is_free, expected) in [
+            (true, true, Some(true)),
+            // Another thread has reserved the same space meanwhile.
+            (true, false, None),
+            // Nothing is reserved: the space is checked again for each piece that is written.
+            (false, true, Some(false)),
+            (false, false, Some(false)),
+        ] {
+            let checked = || if is_free { Ok(()) } else { full() };
+            assert_eq!(reserve_with(|| Ok(is_reserved), checked).ok(), expected, "{is_reserved}");
+        }
+        assert!(reserve_with(|| Err(Errno::NOSPC.into()), || Ok(())).is_err());
     }
 
     #[test]

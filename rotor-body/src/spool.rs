@@ -121,7 +121,8 @@ impl Spool {
             Storage::Disk(directory) => {
                 disk::check_free(directory, announced, config.keep_free_bytes)?;
                 let (file, can_link) = disk::open_unnamed(directory.as_fd(), mode(config.mode))?;
-                let is_reserved = announced > 0 && disk::allocate(&file, announced)?;
+                let is_reserved =
+                    announced > 0 && disk::reserve(&file, announced, config.keep_free_bytes)?;
                 let reserved = if is_reserved { announced } else { 0 };
                 Ok(StoredFile::new(Content::Disk(Arc::new(file)), can_link, reserved, quota))
             }
