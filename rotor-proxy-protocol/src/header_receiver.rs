@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rotor_core::net::StreamSocket;
+use rotor_core::net::{ReadAhead, StreamSocket};
 
 use crate::config::Untrusted;
 use crate::counters::HandshakeGuard;
@@ -106,7 +106,7 @@ impl HeaderReceiver {
         };
         let ahead = self.bytes.split_off(len);
         self.bytes = Vec::new();
-        Ok(Established::new(header, ahead, place))
+        Ok(Established::new(header, ReadAhead::new(ahead), place))
     }
 }
 

@@ -99,6 +99,11 @@ impl<S> ProxyStream<S> {
     }
 
     #[inline]
+    fn has_read_ahead(&self) -> bool {
+        self.established().is_some_and(|established| !established.read_ahead.is_empty())
+    }
+
+    #[inline]
     fn is_open(&self) -> bool {
         matches!(self.state, State::Open(_))
     }
@@ -108,8 +113,9 @@ impl<S: StreamSocket> Read for ProxyStream<S> {
     #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let State::Open(Some(established)) = &mut self.state
-            && let Some(read) =
-                established.take(|mut left| left.read(buffer).expect("a slice can be read"))
+            && let Some(read) = established
+                .read_ahead
+                .take(|mut left| left.read(buffer).expect("a slice can be read"))
         {
             return Ok(read);
         }
@@ -180,7 +186,7 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
     #[inline]
     fn read_unseen(&mut self, buf: &mut ReadBuf<'_>) -> io::Result<()> {
         if let State::Open(Some(established)) = &mut self.state
-            && established.take(|left| buf.put_slice(left)).is_some()
+            && established.read_ahead.take(|left| buf.put_slice(left)).is_some()
         {
             return Ok(());
         }
@@ -276,16 +282,14 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
     }
 
     fn holds_input(&self) -> bool {
-        self.established().is_some_and(Established::has_read_ahead) || self.inner.holds_input()
+        self.has_read_ahead() || self.inner.holds_input()
     }
 
     #[inline]
     fn short_read_drains(&self) -> bool {
         // Before it is open, a wrapper around it must not wait for an event: a connection that is
         // not trusted is refused at once.
-        self.is_open()
-            && !self.established().is_some_and(Established::has_read_ahead)
-            && self.inner.short_read_drains()
+        self.is_open() && !self.has_read_ahead() && self.inner.short_read_drains()
     }
 
     fn wants_read(&self) -> bool {
@@ -316,7 +320,7 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
         let held = match &self.state {
             State::Receiving(receiver) => receiver.held_bytes(),
             State::Sending(sender) => sender.unsent_len(),
-            State::Open(Some(established)) => established.held_bytes(),
+            State::Open(Some(established)) => established.read_ahead.held_bytes(),
             State::Open(None) | State::Failed => 0,
         };
         held + self.inner.held_bytes()
@@ -345,6 +349,7 @@ impl<S> fmt::Debug for ProxyStream<S> {
 #[cfg(test)]
 mod tests {
     use rotor_core::backend::Source;
+    use rotor_core::net::ReadAhead;
     use rotor_stream::{Destination, Resolution};
 
     use super::*;
@@ -452,7 +457,7 @@ mod tests {
 
     #[test]
     fn unseen_reads_return_bytes_read_ahead_first() {
-        let established = Established::new(None, b"abc".to_vec(), None);
+        let established = Established::new(None, ReadAhead::new(b"abc".to_vec()), None);
         let state = State::Open(Some(Box::new(established)));
         let mut stream = ProxyStream { inner: Unseen(b"defg"), state };
         const { assert!(ProxyStream::<Unseen>::READS_UNSEEN) };

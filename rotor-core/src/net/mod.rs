@@ -24,6 +24,7 @@ mod listen_error;
 mod listen_options;
 mod listener;
 mod listeners;
+mod read_ahead;
 mod read_buf;
 mod registered;
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -43,5 +44,6 @@ pub use self::listen_error::ListenError;
 pub use self::listen_options::ListenOptions;
 pub use self::listener::Listener;
 pub use self::listeners::TcpListeners;
+pub use self::read_ahead::ReadAhead;
 pub use self::read_buf::ReadBuf;
 pub use self::stream_socket::StreamSocket;
