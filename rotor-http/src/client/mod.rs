@@ -81,6 +81,7 @@
 //! | [`Url`], [`UrlError`] | splits a URL into the host to connect to and the target of a request |
 //! | [`Pool`], [`PoolMachine`], [`PoolConfig`] | connections to many servers, shared by all machines |
 //! | [`Connector`], [`ByAddress`], [`ByName`] | what the pool's connections are made of |
+//! | [`TunnelStream`], [`TunnelTarget`], [`TunnelError`] | connections through a proxy |
 //! | [`Connection`], [`RequestSource`], [`Job`] | one connection by itself |
 //! | [`ClientError`], [`Fault`], [`Stage`] | how a request can fail |
 //! | [`ClientConfig`], [`Counters`] | every limit; statistics |
@@ -107,6 +108,7 @@ mod http2_config;
 mod io;
 mod job;
 mod pool;
+mod proxy;
 mod request;
 mod request_source;
 mod requests;
@@ -131,6 +133,7 @@ pub use self::head::Head;
 pub use self::http2_config::Http2Config;
 pub use self::job::{ClientResult, Job};
 pub use self::pool::{Pool, PoolConfig, PoolMachine, PoolRequest, PoolSeed};
+pub use self::proxy::{TunnelError, TunnelStream, TunnelTarget};
 pub use self::request::Request;
 pub use self::request_source::{Offer, RequestSource, Room};
 pub use self::url::{Url, UrlError};

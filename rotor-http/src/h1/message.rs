@@ -287,7 +287,7 @@ pub(super) enum ConnectionField {
 /// Checks that a field may be sent as it is: the name is a token, and the value has no control byte
 /// (RFC 9110 §5.5).
 #[inline]
-pub(super) fn check_field(name: &str, value: &[u8]) -> Result<(), MessageError> {
+pub(crate) fn check_field(name: &str, value: &[u8]) -> Result<(), MessageError> {
     if !grammar::is_token(name.as_bytes()) {
         return Err(MessageError::FieldName);
     }
@@ -299,7 +299,7 @@ pub(super) fn check_field(name: &str, value: &[u8]) -> Result<(), MessageError> 
 
 /// Refuses the fields that frame the message or govern the connection: other calls write them.
 #[inline]
-pub(super) fn check_reserved(name: &str) -> Result<(), MessageError> {
+pub(crate) fn check_reserved(name: &str) -> Result<(), MessageError> {
     let is = |reserved: &str| name.eq_ignore_ascii_case(reserved);
     // The length is compared first: nearly no field of a handler is one of these.
     let advice = match name.len() {

@@ -28,4 +28,5 @@ mod shout;
 mod suites;
 mod totals;
 mod transcripts;
+mod tunnels;
 mod unsolicited;
