@@ -18,9 +18,10 @@
 //! then standard error shows the progress. The old content of FILE is kept until there is a
 //! response. The host may be a name: /etc/hosts and the name servers in /etc/resolv.conf are used.
 //! An `https://` server must have a certificate for that name, from an issuer that the system
-//! trusts, or that is in the file named by the environment variable `SSL_CERT_FILE`. The exit code
-//! is 0 for a complete response with a status below 400; otherwise the reason is shown. Redirects
-//! are shown, not followed.
+//! trusts, or that is in the file named by the environment variable `SSL_CERT_FILE`. If
+//! `HTTPS_PROXY=http://HOST:PORT` is set, that proxy makes a tunnel to the server, whose name it
+//! looks up. The exit code is 0 for a complete response with a status below 400; otherwise the
+//! reason is shown. Redirects are shown, not followed.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -34,8 +35,8 @@ use std::sync::Arc;
 use machine::{Download, DownloadSink, Get, Once};
 use rotor::dns::{Dns, Resolver, ResolverConfig};
 use rotor::http::Status;
-use rotor::http::client::{ClientError, ConnectionSeed, Head};
-use rotor::net::IpNet;
+use rotor::http::client::{self, ClientError, ConnectionSeed, Head, TunnelStream, TunnelTarget};
+use rotor::net::{Either, IpNet};
 use rotor::stream::{AddressService, Connect, HasResolver, Host};
 use rotor::tls::{MaybeTls, MaybeTlsTarget};
 use rotor::{Backend, BoxError, Config, Loop, rotor_compose};
@@ -44,10 +45,15 @@ use rotor_examples::program;
 use rotor_examples::url::Url;
 use rotor_uring::OnAnyLoop;
 
+/// A socket with TLS or without, through a proxy or not.
+type Socket<S> = MaybeTls<Either<TunnelStream<S>, S>>;
+/// Where it connects to.
+type Server = MaybeTlsTarget<Either<TunnelTarget<Host>, Host>>;
+
 rotor_compose! {
     /// The machine that makes the request, and the resolver that looks up its host.
     enum Machines <N: IpNet> <Console> {
-        Get(Get<Console, MaybeTls<N::Stream>, MaybeTlsTarget<Host>>),
+        Get(Get<Console, Socket<N::Stream>, Server>),
         Resolver(Resolver<N, Console>),
     }
 }
@@ -163,7 +169,7 @@ fn main() -> ExitCode {
 fn http_get() -> Result<(), BoxError> {
     let url = program::argument(1, Url::local())?;
     let file = std::env::args_os().nth(2);
-    let server = url.http2_server_at(url.host())?;
+    let server = url.http2_server_at(way_to(&url)?)?;
     let output = match &file {
         Some(name) => {
             let file = OpenOptions::new().write(true).create(true).truncate(false).open(name);
@@ -174,10 +180,25 @@ fn http_get() -> Result<(), BoxError> {
     on_chosen_loop(Fetch { url, server, output })
 }
 
+/// Returns the server itself, or the proxy that leads there.
+fn way_to(url: &Url) -> Result<Either<TunnelTarget<Host>, Host>, BoxError> {
+    match std::env::var("HTTPS_PROXY") {
+        Ok(proxy) if url.is_https() && !proxy.is_empty() => {
+            let proxy: client::Url =
+                proxy.parse().map_err(|error| format!("HTTPS_PROXY is {proxy}: {error}"))?;
+            if proxy.is_https() {
+                return Err("HTTPS_PROXY begins with https://: only http:// is supported".into());
+            }
+            Ok(Either::A(TunnelTarget::new(proxy.host(), &url.host())?))
+        }
+        _ => Ok(Either::B(url.host())),
+    }
+}
+
 /// What is downloaded, and where to.
 struct Fetch {
     url: Url,
-    server: MaybeTlsTarget<Host>,
+    server: Server,
     output: Output,
 }
 

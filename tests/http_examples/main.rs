@@ -28,6 +28,7 @@ mod streaming;
 mod tls;
 mod todo_backend;
 mod tunnel_client;
+mod tunnels;
 mod upgrade_echo;
 mod upload;
 mod upload_to_disk;
