@@ -10,7 +10,7 @@ use std::thread;
 use rotor_test_kit::Directory;
 
 use crate::certificates::Certificates;
-use crate::nginx::Nginx;
+use crate::nginx::start_nginx;
 use crate::support::{example, program, run, text};
 
 /// A temporary directory of files to serve. Dropping it removes the files.
@@ -108,7 +108,7 @@ fn nginx_serves_our_clients_when_it_closes_after_two_requests() {
     let Some(nginx) = program("nginx") else { return };
     let site = Site::new();
     for requests in [2, 1000] {
-        let server = Nginx::start(
+        let server = start_nginx(
             &nginx,
             &format!(
                 "types {{ text/html html; }}
@@ -127,7 +127,7 @@ fn nginx_serves_our_clients_over_tls_1_2_and_1_3() {
     let site = Site::new();
     let ours = Certificates::for_names(&["localhost", "127.0.0.1"]);
     for (version, requests) in [("TLSv1.2", 2), ("TLSv1.3", 2), ("TLSv1.2 TLSv1.3", 1000)] {
-        let server = Nginx::start(
+        let server = start_nginx(
             &nginx,
             &format!(
                 "types {{ text/html html; }}
@@ -159,7 +159,7 @@ fn nginx_serves_our_clients_over_tls_1_2_and_1_3() {
 fn nginx_reports_a_missing_client_certificate() {
     let Some(nginx) = program("nginx") else { return };
     let ours = Certificates::for_names(&["localhost"]);
-    let server = Nginx::start(
+    let server = start_nginx(
         &nginx,
         &format!(
             "ssl_certificate {0}; ssl_certificate_key {1};

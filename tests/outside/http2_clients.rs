@@ -11,7 +11,8 @@ use rotor_bench::server::Server;
 
 use crate::certificates::Certificates;
 use crate::clients::{Site, check, check_by};
-use crate::nginx::Nginx;
+use crate::daemon::Daemon;
+use crate::nginx::start_nginx;
 use crate::support::{PATIENCE, example, program, run, text};
 
 /// nghttpd without TLS; killed on drop.
@@ -61,9 +62,9 @@ impl Drop for Nghttpd {
 }
 
 /// An nginx that speaks HTTP/2, with the options of `listen` and `settings`.
-fn nginx(program: &Path, site: &Site, listen: &str, settings: &str) -> Nginx {
+fn nginx(program: &Path, site: &Site, listen: &str, settings: &str) -> Daemon {
     let root = site.path().display();
-    Nginx::start(
+    start_nginx(
         program,
         &format!(
             "types {{ text/html html; }}
@@ -123,7 +124,7 @@ fn the_proxy_forwards_from_either_version_to_either() {
     let site = Site::new();
     let http2 = nginx(&program, &site, "", "");
     let root = site.path().display();
-    let http1 = Nginx::start(
+    let http1 = start_nginx(
         &program,
         &format!("types {{ text/html html; }} server {{ listen 127.0.0.1:PORT; root {root}; }}"),
     );

@@ -12,6 +12,7 @@ mod bodies;
 #[path = "../certificates.rs"]
 mod certificates;
 mod clients;
+mod daemon;
 mod exchanges;
 mod files;
 mod hello;
@@ -28,3 +29,4 @@ mod redis;
 mod resolve;
 mod restarts;
 mod support;
+mod tunnels;

@@ -1,12 +1,12 @@
 //! nginx as a reverse proxy in front of `http_echo`, with kept-alive connections.
-use crate::nginx::Nginx;
+use crate::nginx::start_nginx;
 use crate::support::{curl, program, start_example, text};
 
 #[test]
 fn nginx_forwards_requests_and_reuses_its_connections() {
     let (Some(nginx), Some(program)) = (program("nginx"), program("curl")) else { return };
     let server = start_example("http_echo");
-    let front = Nginx::start(
+    let front = start_nginx(
         &nginx,
         &format!(
             "upstream echo {{ server {}; keepalive 8; }}

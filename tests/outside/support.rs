@@ -55,7 +55,8 @@ pub(crate) fn start_example_in(name: &str, directory: &Path) -> Server {
     start(name, command)
 }
 
-fn start(name: &str, command: Command) -> Server {
+/// Starts an example with arguments; its address is appended to them.
+pub(crate) fn start(name: &str, command: Command) -> Server {
     Server::start(command, PATIENCE).unwrap_or_else(|e| panic!("example {name}: {e}"))
 }
 

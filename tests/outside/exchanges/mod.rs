@@ -21,7 +21,7 @@ use rotor::{Config, ExitPolicy, Loop};
 use rotor_test_kit::Directory;
 
 use self::transfer::{Body, Taken, Transfer};
-use crate::nginx::Nginx;
+use crate::nginx::start_nginx;
 use crate::support::program;
 
 const BIG: usize = 32 << 20;
@@ -194,7 +194,7 @@ fn nginx_understands_the_client_and_takes_large_bodies() {
     std::fs::write(site.join("hello"), "hello").expect("a file");
     std::fs::write(site.join("big"), (0..BIG).map(transfer::octet).collect::<Vec<u8>>())
         .expect("a file");
-    let server = Nginx::start(
+    let server = start_nginx(
         &nginx,
         &format!(
             "client_max_body_size 0;

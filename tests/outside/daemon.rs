@@ -1,0 +1,73 @@
+//! An outside server that cannot report its port.
+#![expect(clippy::disallowed_methods, reason = "a test that waits for the port of another program")]
+
+use std::fs::{self, File};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use rotor_test_kit::Directory;
+
+use crate::support::PATIENCE;
+
+/// How many ports are tried.
+const PORTS_TRIED: usize = 5;
+
+/// An outside server in the foreground, with a directory of its own; killed on drop.
+pub(crate) struct Daemon {
+    directory: Directory,
+    process: Child,
+    pub(crate) port: u16,
+}
+
+impl Daemon {
+    /// Starts the server that `command` makes for a directory and a port of 127.0.0.1.
+    pub(crate) fn start(command: impl Fn(&Path, u16) -> Command) -> Daemon {
+        // It exits if another process has taken the port meanwhile.
+        let mut why = String::new();
+        for _ in 0..PORTS_TRIED {
+            match Daemon::start_once(&command) {
+                Ok(daemon) => return daemon,
+                Err(ended) => why = ended,
+            }
+        }
+        panic!("the server ended: {why}");
+    }
+
+    fn start_once(command: impl Fn(&Path, u16) -> Command) -> Result<Daemon, String> {
+        let directory = Directory::create();
+        // A port that was free a moment ago.
+        let free = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let port = free.local_addr().expect("it is bound").port();
+        drop(free);
+        let mut command = command(&directory, port);
+        let errors = File::create(directory.join("stderr")).expect("a temporary file");
+        let process = command.stderr(errors).spawn();
+        let process = process.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let mut daemon = Daemon { directory, process, port };
+        daemon.wait_until_it_listens()?;
+        Ok(daemon)
+    }
+
+    fn wait_until_it_listens(&mut self) -> Result<(), String> {
+        let end = Instant::now() + PATIENCE;
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(Instant::now() < end, "the server does not listen");
+            if let Some(status) = self.process.try_wait().expect("it is our child") {
+                let errors = fs::read_to_string(self.directory.join("stderr")).unwrap_or_default();
+                return Err(format!("{status}\n{errors}"));
+            }
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have exited already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
