@@ -36,6 +36,8 @@
 //! | with more than 16 ranges, or malformed ones | as without a range |
 //! | from a client that accepts the coding of a [compressed sibling](FilesConfig::precompressed) | the sibling, with `Content-Encoding` |
 //! | anything that is not a regular file, or is hidden, outside, or a link | 404 |
+//! | a file that the process may not read | 403 |
+//! | a file for which the process has no descriptor or memory left; one that the disk cannot read | 503; 500 |
 //! | a malformed path (bad escapes, control characters) | 400 |
 //! | OPTIONS; other methods | 204; 405, both with `Allow` |
 //!
