@@ -143,18 +143,19 @@ impl<S: Server> Connection<S> {
     }
 
     /// Switches to HTTP/2, beginning with the input that is there. `since` is when that began to
-    /// arrive.
+    /// arrive. `is_draining` is set if the connection is to end, which the loop may not know.
     #[cfg(feature = "http2")]
     #[cold]
     fn switch_to_http2(
         config: CountedConfig,
         seed: S::Seed,
         since: Time,
+        is_draining: bool,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Intent<Self> {
         let mut io = Io { transport, scope, config: &config };
-        let mut streams = Box::new(Streams::new(seed, since, &mut io));
+        let mut streams = Box::new(Streams::new(seed, since, is_draining, &mut io));
         let flow = streams.advance(&mut io);
         Connection { config, state: State::Http2(streams) }.apply_http2_flow(flow)
     }
@@ -189,7 +190,7 @@ impl<S: Server> Protocol for Connection<S> {
         #[cfg(feature = "http2")]
         if transport.negotiated() == Some(b"h2") {
             let now = scope.now();
-            return Connection::switch_to_http2(config, seed, now, transport, scope);
+            return Connection::switch_to_http2(config, seed, now, false, transport, scope);
         }
         let age = AgeLimit::start(config.limits_ref(), scope);
         let mut requests = Requests::new(seed, age, scope.draining_until().is_some());
@@ -218,7 +219,15 @@ impl<S: Server> Protocol for Connection<S> {
                 }
                 Preface::Started => {
                     let (seed, since) = (requests.seed(), requests.head_started_at(scope.now()));
-                    return Connection::switch_to_http2(self.config, seed, since, transport, scope);
+                    let (config, is_draining) = (self.config, requests.is_draining());
+                    return Connection::switch_to_http2(
+                        config,
+                        seed,
+                        since,
+                        is_draining,
+                        transport,
+                        scope,
+                    );
                 }
             }
         }

@@ -136,10 +136,11 @@ enum ShutdownState {
 
 impl<S: Server> Streams<S> {
     /// Creates the connection before its preface, for which it has waited since `since`, and writes
-    /// our settings.
+    /// our settings. `is_draining` is set if it is to end, which the loop may not know.
     pub(super) fn new(
         seed: S::Seed,
         since: Time,
+        is_draining: bool,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Streams<S> {
         Counters::add(&io.config.counters_ref().http2_connections);
@@ -159,7 +160,7 @@ impl<S: Server> Streams<S> {
             seed,
             phase: Phase::Preface,
             shutdown: ShutdownState::Open,
-            is_draining: false,
+            is_draining,
             reader: FieldReader::new(),
             frames: FrameOutput::new(),
             space: FieldSpace::new(),
@@ -191,7 +192,7 @@ impl<S: Server> Streams<S> {
         write_frame(io, &settings);
         streams.send_window_update(io);
         // A connection that is accepted during a drain gets no event for the drain.
-        if io.scope.draining_until().is_some() {
+        if is_draining || io.scope.draining_until().is_some() {
             streams.announce_end(io);
         }
         streams

@@ -1,10 +1,11 @@
 //! How connections end: by a drain, by an idle timeout, by a protocol error.
 
-use rotor_core::Drain;
+use rotor_core::{Cursor, Drain, Verdict};
 use rotor_http::Limits;
+use rotor_http::h2::frame::PREFACE;
 use rotor_http::h2::frame_writer;
 
-use super::client::{Client, config, data, frame, headers, preface_and_settings};
+use super::client::{Client, config, data, frame, headers, preface_and_settings, settings};
 use crate::probe::seconds;
 
 const STREAM_MAX: u32 = (1 << 31) - 1;
@@ -37,6 +38,24 @@ fn a_drain_sends_two_goaways_and_loses_no_request() {
         client.driver.context().events.iter().filter(|event| *event == "draining").count(),
         1
     );
+}
+
+/// A part of the preface may be one of an HTTP/1.1 request, so the connection has no streams yet.
+#[test]
+fn a_drain_of_only_the_connection_within_its_preface_is_not_forgotten() {
+    let mut client = Client::silent(config());
+    let (begun, rest) = PREFACE.split_at(3);
+    client.send(begun);
+    let instance = client.driver.test().instance();
+    let _ = instance.machines().scan(Cursor::START, |_, _| Verdict::Drain);
+    client.driver.settle();
+    client.send(&[rest, &settings(&[]), &frame_writer::settings_ack()].concat());
+    assert_eq!(client.goaways, [(0, STREAM_MAX)]);
+    client.get(1, "/wait");
+    assert_eq!(client.driver.context().events, ["GET /wait", "draining"]);
+    client.driver.advance(seconds(1));
+    client.read();
+    assert_eq!(client.goaways, [(0, STREAM_MAX), (0, 1)]);
 }
 
 /// The server does not wake idle clients for the announcement: a client hears of it with its next
