@@ -186,6 +186,11 @@ impl Intake {
         self.end != End::None
     }
 
+    /// Whether there is an error that was not reported yet.
+    pub(crate) fn has_failed(self) -> bool {
+        matches!(self.end, End::Failed(_))
+    }
+
     /// Forgets an error. For sockets that go on after an error: their next call reports its own.
     pub(crate) fn clear_error(&mut self) {
         self.end = End::None;

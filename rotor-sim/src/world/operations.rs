@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rotor_core::{EventSet, Interest, Token};
 
-use super::link::{ArmedDirections, Link, SegmentContent, other_side};
+use super::link::{ArmedDirections, FAILED, Link, SegmentContent, other_side};
 use super::place::Place;
 use super::{SimEvent, World};
 use crate::faults::Fault;
@@ -45,6 +45,13 @@ impl World {
             events |= EventSet::WRITABLE;
         }
         events |= end.input_events();
+        if end.is_dead {
+            // Whatever the interest (epoll_ctl(2), `EPOLLERR` and `EPOLLHUP`).
+            events |= EventSet::READ_CLOSED | EventSet::WRITE_CLOSED;
+        }
+        if end.error.is_some() {
+            events |= FAILED;
+        }
         if !events.is_empty() {
             self.edge(link, side, events);
         }

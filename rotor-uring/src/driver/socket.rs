@@ -180,6 +180,18 @@ impl Socket {
         self.intake.has_ended() || self.has_unread()
     }
 
+    /// Returns the events for that.
+    pub(super) fn unreported_events(&self) -> EventSet {
+        let mut events = EventSet::READABLE;
+        if self.intake.has_ended() {
+            events |= EventSet::READ_CLOSED;
+        }
+        if self.intake.has_failed() {
+            events |= EventSet::ERROR;
+        }
+        events
+    }
+
     /// Whether it is a stream about which the kernel reports nothing without a further operation,
     /// not even its end.
     #[inline]

@@ -3,7 +3,7 @@
 use std::io;
 use std::mem;
 
-use rotor_core::{EventSet, Time};
+use rotor_core::Time;
 
 use super::Driver;
 use super::socket::Ready;
@@ -34,7 +34,9 @@ impl Driver {
     fn report_pending_events(&mut self, ready: &mut Ready) {
         ready.append(&mut self.late_events);
         for id in mem::take(&mut self.unreported) {
-            self.notify(id, EventSet::READABLE, ready);
+            if let Some(socket) = self.sockets.get_mut(id) {
+                socket.notify(socket.unreported_events(), ready);
+            }
         }
     }
 

@@ -33,6 +33,17 @@ fn until_reported<L: OnLoop>(rig: &mut Rig<Machine, L>, event: EventSet) {
     rig.until(|rig| rig.context(|reported| reported.contains(event)));
 }
 
+/// Whether the machine is told of an event within as many turns as any loop needs.
+fn reports<L: OnLoop>(rig: &mut Rig<Machine, L>, event: EventSet) -> bool {
+    (0..100).any(|_| {
+        let is_reported = rig.context(|reported| reported.contains(event));
+        if !is_reported {
+            rig.turn();
+        }
+        is_reported
+    })
+}
+
 on_every_loop!(the_peer_of_a_stream_dropped_with_unread_bytes_reads_a_reset);
 fn the_peer_of_a_stream_dropped_with_unread_bytes_reads_a_reset<L: OnLoop>() {
     for read in [0, 1, TEXT.len() - 1] {
@@ -73,5 +84,41 @@ fn a_reset_behind_eof_does_not_replace_eof<L: OnLoop>() {
         });
         let gone = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset].map(Some);
         assert!(gone.contains(&refused), "{refused:?}");
+    }
+}
+
+on_every_loop!(a_reset_before_registering_is_reported);
+fn a_reset_before_registering_is_reported<L: OnLoop>() {
+    for (interest, was_registered) in [Interest::Both, Interest::Readable, Interest::Writable]
+        .into_iter()
+        .flat_map(|interest| [(interest, true), (interest, false)])
+    {
+        let (mut rig, mut socket, mut end) = connected::<L>();
+        assert_eq!(socket.write(b"unread").expect("there is room"), 6);
+        assert_eq!(rig.receive(&mut end, Some(1)).expect("it is sent"), b"u");
+        let mut deregister = |rig: &mut Rig<Machine, L>| {
+            rig.add(|scope| {
+                scope.deregister(&mut socket).expect("it is registered");
+                Response::ok(event_recorder())
+            });
+        };
+        if was_registered {
+            drop(end);
+            until_reported(&mut rig, EventSet::ERROR);
+            deregister(&mut rig);
+        } else {
+            deregister(&mut rig);
+            drop(end);
+        }
+        rig.until(|_| socket.peer_address().is_none());
+        rig.context(|reported| *reported = EventSet::EMPTY);
+        rig.add(|scope| {
+            scope.register(&mut socket, interest).expect("it is not registered");
+            Response::ok(event_recorder())
+        });
+        let is_reported = reports(&mut rig, EventSet::ERROR);
+        assert!(is_reported, "{interest:?} {:?}", rig.context(|reported| *reported));
+        let failed = rig.hear(&mut socket, None).1.map(|error| error.kind());
+        assert_eq!(failed, Some(io::ErrorKind::ConnectionReset));
     }
 }
