@@ -128,7 +128,8 @@ impl World {
         self.roll_entry_faults(link, host)?;
         let Some(found) = self.links.get_mut(link) else { return Ok(0) };
         let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
-        if buffer.is_empty() || end.input_shut {
+        // On Linux, what had arrived can still be read after shutdown(2).
+        if buffer.is_empty() || end.input_shut && end.input.arrived == 0 {
             return Ok(0);
         }
         // Bytes and the end come before the error, as on Linux: a reset that discards them is a

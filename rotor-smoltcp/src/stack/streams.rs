@@ -103,7 +103,8 @@ impl Stack {
         if connection.phase == Phase::Connecting {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        if connection.is_read_shut_down {
+        // What had arrived can still be read, as on Linux.
+        if connection.is_read_shut_down && connection.socket().recv_queue() == 0 {
             return Ok(());
         }
         let (is_probe, before) = (buf.remaining() == 0, buf.filled());

@@ -1,6 +1,7 @@
 //! Streams that one side drops while bytes are unread, and what the other side reads.
 
 use std::io::{self, Read, Write};
+use std::net::Shutdown;
 
 use rotor_core::net::StreamSocket;
 use rotor_core::{Config, EventSet, Interest, Response};
@@ -120,5 +121,16 @@ fn a_reset_before_registering_is_reported<L: OnLoop>() {
         assert!(is_reported, "{interest:?} {:?}", rig.context(|reported| *reported));
         let failed = rig.hear(&mut socket, None).1.map(|error| error.kind());
         assert_eq!(failed, Some(io::ErrorKind::ConnectionReset));
+    }
+}
+
+on_every_loop!(bytes_that_came_before_reading_was_shut_down_can_be_read);
+fn bytes_that_came_before_reading_was_shut_down_can_be_read<L: OnLoop>() {
+    for how in [Shutdown::Read, Shutdown::Both] {
+        let (mut rig, mut socket, mut end) = connected::<L>();
+        rig.send(&mut end, TEXT).expect("there is room");
+        until_reported(&mut rig, EventSet::READABLE);
+        socket.shutdown(how).expect("it is connected");
+        assert_eq!(rig.receive(&mut socket, None).expect("nothing was reset"), TEXT);
     }
 }
