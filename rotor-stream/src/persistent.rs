@@ -49,8 +49,10 @@ struct Plan<P: Protocol, T> {
     link: Link,
     /// How many connections in a row have failed or ended too soon.
     failures: u32,
+    /// Since when the connection has been up; `None` if it is not.
     up_since: Option<Time>,
-    is_up: bool,
+    /// Whether the connection was up for long enough, before it went down.
+    was_stable: bool,
     is_draining: bool,
 }
 
@@ -181,22 +183,22 @@ impl Default for PersistentConfig {
 impl<P: Protocol, T> Plan<P, T> {
     /// Notes whether the protocol exists; after its end the connection may still be flushed.
     fn record_is_up(&mut self, is_up: bool, now: Time) {
-        if is_up == self.is_up {
+        if is_up == self.up_since.is_some() {
             return;
         }
-        self.is_up = is_up;
-        if is_up {
+        if let Some(since) = self.up_since.take() {
+            self.was_stable = now - since >= self.config.stable_after;
+        } else {
             self.up_since = Some(now);
         }
         self.link.set_is_up(is_up);
     }
 
     fn record_end(&mut self, now: Time) {
-        let was_stable =
-            self.up_since.take().is_some_and(|since| now - since >= self.config.stable_after);
+        self.record_is_up(false, now);
+        let was_stable = std::mem::take(&mut self.was_stable);
         // This end counts as a failure, too; otherwise there would be no wait.
         self.failures = if was_stable { 1 } else { self.failures.saturating_add(1) };
-        self.record_is_up(false, now);
     }
 }
 
@@ -229,7 +231,7 @@ where
             link,
             failures: 0,
             up_since: None,
-            is_up: false,
+            was_stable: false,
             is_draining: false,
         };
         let state = State::BackingOff { until: scope.now() };

@@ -162,6 +162,25 @@ fn reconnects_after_brief_connections_become_less_frequent() {
 }
 
 #[test]
+fn a_connection_that_is_only_flushed_for_long_counts_as_brief() {
+    let (mut test, _) = persistent(Target::Accepts);
+    for least in [50, 100, 200, 400].map(Duration::from_millis) {
+        let peer = test.world().take_connections().remove(0);
+        peer.limit_room(0);
+        peer.send(b"last\n");
+        peer.end();
+        test.settle();
+        test.advance(Duration::from_secs(20));
+        peer.make_room(5);
+        test.settle();
+        assert!(peer.is_dropped());
+        let ended = test.world().now();
+        let again = test.advance_to_deadline().expect("it is tried again");
+        assert!(again - ended >= least, "{:?} of {least:?}", again - ended);
+    }
+}
+
+#[test]
 fn a_link_closed_in_advance_prevents_the_connection() {
     let link = Link::new();
     link.close();
