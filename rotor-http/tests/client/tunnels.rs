@@ -194,24 +194,39 @@ impl Protocol for Listening {
     }
 }
 
+/// Sends the proxy's response and the server's greeting in two pieces. Returns what the protocol
+/// reads.
+fn greeted<const D: bool>(greeting: &str, cut: usize, read_max: usize) -> String {
+    let mut test = TestLoop::<Stream<Listening, TunnelStream<Scripted<D>>>>::new(Vec::new());
+    test.world().narrow_edges();
+    test.world().target(proxy(), Target::Accepts);
+    test.add(|scope| Stream::connect(&origin(), (), scope));
+    let peer = test.world().take_connections().remove(0);
+    peer.limit_reads(read_max);
+    let sent = [ESTABLISHED, greeting.as_bytes()].concat();
+    for piece in [&sent[..cut], &sent[cut..]] {
+        peer.send(piece);
+        test.settle();
+    }
+    String::from_utf8(test.context().clone()).expect("it is text")
+}
+
 #[test]
 fn no_byte_of_a_server_that_speaks_first_is_lost() {
-    let sent = [ESTABLISHED, b"220 ready\r\n250 ok\r\n"].concat();
-    for cut in 0..sent.len() {
+    let greeting = "220 ready\r\n250 ok\r\n";
+    for cut in 0..ESTABLISHED.len() + greeting.len() {
         for read_max in [1, 7, 4_096] {
-            let mut test = TestLoop::<Stream<Listening, Socket>>::new(Vec::new());
-            test.world().narrow_edges();
-            test.world().target(proxy(), Target::Accepts);
-            test.add(|scope| Stream::connect(&origin(), (), scope));
-            let peer = test.world().take_connections().remove(0);
-            peer.limit_reads(read_max);
-            for piece in [&sent[..cut], &sent[cut..]] {
-                peer.send(piece);
-                test.settle();
-            }
-            let case = format!("cut at {cut}, {read_max} bytes a read");
-            assert_eq!(test.context()[..], sent[ESTABLISHED.len()..], "{case}");
+            let received = greeted::<false>(greeting, cut, read_max);
+            assert_eq!(received, greeting, "cut at {cut}, {read_max} bytes a read");
         }
+    }
+}
+
+#[test]
+fn a_greeting_longer_than_one_read_is_read_whole() {
+    let greeting = "250 ok\r\n".repeat(100);
+    for cut in 0..ESTABLISHED.len() {
+        assert_eq!(greeted::<true>(&greeting, cut, 4_096), greeting, "cut at {cut}");
     }
 }
 
