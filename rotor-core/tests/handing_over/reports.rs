@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rotor_core::{Blocking, Config, Response};
+use rotor_core::{Blocking, Config, Response, StuckOutcome};
 
 use crate::rig::{Rig, TEST_TIMEOUT, config, gate, section, start};
 
@@ -31,6 +31,44 @@ fn a_section_that_does_not_end_is_reported() {
     assert!(log[0].contains("a section has blocked for"), "{log:?}");
     assert!(log[0].contains("(actor)"), "{log:?}");
     assert!(stats.stuck > 0);
+}
+
+#[test]
+fn a_handler_that_waits_for_the_loop_is_not_reported_as_blocking() {
+    let (reports, reported) = mpsc::channel();
+    let reports = Arc::new(Mutex::new(reports));
+    let hook = move |stuck: &rotor_core::StuckReport<'_>| {
+        let _ = reports.lock().expect("no panic").send((stuck.token, stuck.time, stuck.outcome));
+    };
+    let patience = Duration::from_millis(1);
+    let blocking = Blocking::new().patience_declared(Duration::ZERO).patience(patience);
+    let blocking = blocking.on_stuck(hook.clone()).on_still_stuck(hook);
+    let mut rig = Rig::new(&Config::new().blocking(blocking));
+    let ((began, begins), (end, ends), (over, is_over)) = (gate(), gate(), gate());
+    rig.add(move |_, scope| {
+        scope.blocking(|| {
+            section(&began, &ends);
+            let _ = over.send(());
+        });
+        Response::done()
+    });
+    rig.add(move |_, scope| {
+        begins.recv().expect("the section begins");
+        let _ = end.send(());
+        is_over.recv().expect("the section ends");
+        // The other handler has waited for the loop since this one was called.
+        let mut seen = Vec::new();
+        while seen
+            .last()
+            .is_none_or(|(token, time, _)| *token != Some(scope.token()) || *time < patience * 100)
+        {
+            seen.extend(reported.recv_timeout(TEST_TIMEOUT));
+        }
+        let is_handed = |(.., outcome): &(_, _, _)| *outcome == StuckOutcome::HandedOver;
+        scope.entries.push(format!("{:?}", seen.iter().find(|report| is_handed(report))));
+        Response::done()
+    });
+    assert_eq!(rig.run().1, ["None"]);
 }
 
 #[test]

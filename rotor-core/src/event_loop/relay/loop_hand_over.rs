@@ -111,12 +111,13 @@ where
         let environment = &*self.relay.environment;
         let callee = self.issued.callee;
         let elapsed = environment.handle.now() - self.begun.get();
+        // Before the wait, which other handlers may make long.
+        self.relay.sections.end(callee.token);
         // The thread that has the loop may be asleep in its backend.
         let back = self
             .relay
             .thread_queue
             .reclaim(&self.worker.loop_parker, || environment.wakes.wake_loop());
-        self.relay.sections.end(callee.token);
         let (Baton { mut loop_state, context }, count) = match back {
             None => {
                 return if P::IS_SHARED {
