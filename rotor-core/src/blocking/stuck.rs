@@ -119,11 +119,18 @@ pub enum StuckOutcome {
 impl fmt::Display for StuckReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let StuckReport { loop_name, token, machine, time, calls, thread, outcome } = self;
-        if *outcome == StuckOutcome::HandedOver {
-            write!(f, "loop {loop_name:?} goes on, and a section has blocked for {time:?}, in ")?;
-        } else {
-            write!(f, "loop {loop_name:?} has not polled for {time:?}, in ")?;
+        write!(f, "loop {loop_name:?} ")?;
+        match outcome {
+            StuckOutcome::HandedOver => {
+                write!(f, "goes on, and a section has blocked for {time:?}")?
+            }
+            // The time is the handler's, which has it even when the loop has long been going on.
+            StuckOutcome::TakenOver if *calls == 1 => {
+                write!(f, "goes on, and a handler has blocked for {time:?}")?;
+            }
+            _ => write!(f, "has not polled for {time:?}")?,
         }
+        f.write_str(", in ")?;
         match token {
             Some(token) => write!(f, "machine {token} ({machine})")?,
             None => write!(f, "{machine}")?,
@@ -191,6 +198,14 @@ mod tests {
             many.to_string(),
             "loop \"loop-0\" has not polled for 12ms, in a posted closure and 40 calls before it: \
              it computes, preempted half of the time, watched"
+        );
+        // Reported again while the loop has long been going on.
+        let taken =
+            StuckReport { thread: ThreadState::Unknown, outcome: StuckOutcome::TakenOver, ..one };
+        assert_eq!(
+            taken.to_string(),
+            "loop \"loop-0\" goes on, and a handler has blocked for 12ms, \
+             in machine 3v9 (app::Lookup): its state is not known, taken over"
         );
         for (thread, text) in [
             (ThreadState::Running, "it computes"),
