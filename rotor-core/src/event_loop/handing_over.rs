@@ -25,6 +25,11 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// handlers come back whose machines still belong to it. If the loop is dropped, handlers are
     /// unwound when they come back.
     ///
+    /// If the system has no thread for the loop when `run` begins, handlers are called on the thread
+    /// that called `run`. A section there holds up the loop, which counts in
+    /// [`Stats::no_thread`](crate::Stats::no_thread); after that turn the loop moves to another
+    /// thread, if there is one by then.
+    ///
     /// [`turn`](LoopInstance::turn) does not hand the loop over, and no handler comes back in it. A
     /// second call of this method has no effect.
     ///

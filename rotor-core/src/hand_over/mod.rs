@@ -301,7 +301,8 @@ impl HandOver {
     /// # Errors
     ///
     /// See [`HandOverErrorKind`]. The loops are not changed: they serve, and the caller decides
-    /// whether they go on. The other process goes on as well, because it drains only once this one
+    /// whether they go on. If not, drain them rather than stop them: they may have accepted
+    /// connections already. The other process goes on as well, because it drains only once this one
     /// has taken the path. If the other process is [`Gone`](HandOverErrorKind::Gone), this is not
     /// an error here: then this process is the only one. [`NoPath`](HandOverErrorKind::NoPath)
     /// means that it is the only one and that no successor will find it: let it serve. After

@@ -22,7 +22,8 @@ pub struct PoolStats {
     /// The most jobs that waited at a time.
     pub queued_most: usize,
     /// Jobs that a thread took, including those that turned out to be late or cancelled. A job that
-    /// waits for a permit after that is counted once.
+    /// waits for a permit after that is counted once; if it gets none, because the permits were
+    /// closed or are gone, it is counted nowhere else.
     pub begun: u64,
     /// Jobs that were completed.
     pub done: u64,

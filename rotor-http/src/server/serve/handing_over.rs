@@ -13,10 +13,11 @@ impl<K> Serve<K> {
     ///
     /// The earlier process begins to drain once this one serves and has taken the path; the earlier
     /// one's [`drain`](Serve::drain) sets the time for that. If this process cannot take over,
-    /// `run` stops its loops and fails, and the earlier process goes on serving. If that has ended
-    /// in the meantime, this process serves, even if it cannot take the path, and then logs the
-    /// error. In the hand-over, the listeners are called `http`. This works on Linux; on other
-    /// systems `run` fails with `Unsupported`. Processes that ask and then do not take over are
+    /// `run` finishes the requests that it has accepted meanwhile, for as long as a drain takes at
+    /// most, and fails; the earlier process goes on serving. If that has ended in the meantime,
+    /// this process serves, even if it cannot take the path, and then logs the error. In the
+    /// hand-over, the listeners are called `http`. This works on Linux; on other systems `run`
+    /// fails with `Unsupported`. Processes that ask and then do not take over are
     /// [counted](Serve::rejected_successors).
     #[doc(alias = "restart")]
     pub fn hand_over(mut self, path: impl Into<PathBuf>) -> Serve<K> {

@@ -87,6 +87,7 @@ impl<K: LoopKind> Serve<K> {
         let (threads, drain, health) =
             (self.settings.threads, self.settings.drain, self.settings.health.clone());
         let hand_over = &self.settings.hand_over;
+        let may_have_predecessor = hand_over.path.is_some();
         let (opened, on_started) = match (hand_over.path.as_deref(), &self.settings.listener) {
             (Some(path), _) => {
                 let at = (path, hand_over);
@@ -115,7 +116,13 @@ impl<K: LoopKind> Serve<K> {
         }
         if let Err(error) = started {
             // If the group were only dropped, it would be told to stop, but not waited for.
-            group.handle().stop();
+            if may_have_predecessor {
+                // The other process goes on, but the requests that were accepted here from the
+                // common queues would be lost.
+                group.handle().drain(drain.time());
+            } else {
+                group.handle().stop();
+            }
             group.join();
             return Err(error);
         }
