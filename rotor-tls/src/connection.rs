@@ -16,13 +16,13 @@ use rotor_stream::Buf;
 use crate::clock;
 use crate::counters::{HandshakeGuard, TlsCounters};
 use crate::engine::{Engine, EngineState};
-use crate::error::TlsError;
+use crate::error::{TlsError, is_retryable};
 use crate::incoming::Incoming;
 use crate::non_tls_server::is_record;
 use crate::sealed::WRITE_BYTES_MAX;
 use crate::session::TlsSession;
 
-pub(crate) use self::writing::{flush, is_retryable};
+pub(crate) use self::writing::flush;
 
 /// The maximum number of bytes of consecutive records without a byte of data: 16 of the longest
 /// records. The records of a handshake, after the hello, count too: its messages are at most 64 KiB

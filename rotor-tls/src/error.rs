@@ -165,3 +165,8 @@ impl From<TlsError> for io::Error {
         io::Error::new(kind, error)
     }
 }
+
+/// Returns whether an error of the inner socket means that the operation can continue later.
+pub(crate) fn is_retryable(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

@@ -7,6 +7,7 @@ use rotor_stream::Buf;
 
 use super::record_pieces::for_each_piece;
 use super::{Connection, ReadSide, broken};
+use crate::error::is_retryable;
 use crate::sealed::{SealedRecords, WRITE_BYTES_MAX};
 
 impl Connection {
@@ -154,9 +155,4 @@ pub(crate) fn flush<S: StreamSocket>(outgoing: &mut Buf, inner: &mut S) -> io::R
         }
     }
     inner.flush()
-}
-
-/// Returns whether an error of writing means that writing can continue later.
-pub(crate) fn is_retryable(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

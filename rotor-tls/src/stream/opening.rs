@@ -21,10 +21,10 @@ use rustls::HandshakeKind;
 use crate::alerts::{Alert, CLOSE_NOTIFY};
 use crate::client::ClientStart;
 use crate::clock;
-use crate::connection::{Connection, flush, is_retryable};
+use crate::connection::{Connection, flush};
 use crate::counters::{HandshakeGuard, TlsCounters};
 use crate::engine::EngineState;
-use crate::error::TlsError;
+use crate::error::{TlsError, is_retryable};
 use crate::server::{HelloOutcome, PendingHello};
 
 pub(super) enum Opening {
