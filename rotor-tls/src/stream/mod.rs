@@ -19,6 +19,7 @@ use rotor_stream::Buf;
 use self::opening::{Opening, OpeningOutcome};
 use crate::client::TlsTarget;
 use crate::connection::{Connection, flush};
+use crate::error::is_retryable;
 use crate::server::PendingHello;
 
 /// TLS around a socket: written bytes are encrypted, and received bytes are decrypted.
