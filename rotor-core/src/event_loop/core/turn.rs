@@ -101,7 +101,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         }
         let polled = self.wait_or_poll(environment, repeated, control, wait)?;
         let begun = environment.refresh_now();
-        self.set_turn_limits(begun, polled);
+        self.set_turn_limits(control, begun, polled);
         Ok(Continue(begun))
     }
 
@@ -156,7 +156,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     }
 
     /// Sets the limits of this turn.
-    fn set_turn_limits(&mut self, begun: Time, polled: bool) {
+    fn set_turn_limits(&mut self, control: &Control, begun: Time, polled: bool) {
         self.dispatch.clock().record_reading(begun);
         let counters = self.dispatch.counters();
         counters.stats.turns += 1;
@@ -169,7 +169,9 @@ impl<M: Machine, B: Backend> Core<M, B> {
         if polled {
             let is_full = self.backend.may_have_more();
             let round = is_full.then(|| polls_for(machines, &self.config));
-            let had_events = queue.has_events() || !queue.wakes().is_empty();
+            // Requests wake the loop as events do, and are still there.
+            let had_requests = control.has_request() || !self.posts.is_empty();
+            let had_events = queue.has_events() || !queue.wakes().is_empty() || had_requests;
             queue.pace().begin_turn_after_poll(begun, had_events, round);
             self.drain.record_poll(is_full);
         }

@@ -49,8 +49,8 @@ impl Pace {
         self.turns < TURNS_MAX
     }
 
-    /// Begins a turn after a poll. `had_events` means that the poll ended because of an event,
-    /// rather than because its time was over.
+    /// Begins a turn after a poll. `had_events` means that the poll ended because of an event, a
+    /// wake-up or a request, rather than because its time was over.
     pub(in crate::event_loop) fn begin_turn_after_poll(
         &mut self,
         now: Time,

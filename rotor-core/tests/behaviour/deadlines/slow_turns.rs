@@ -1,9 +1,13 @@
 //! Deadlines in slow turns: which call comes first, how many deadlines fire, and the loop's time
 //! afterwards.
 
+use std::io;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rotor_core::{Config, EventSet, ExitPolicy, LoopInstance, Response, Scope, Time, Token};
+use rotor_core::{
+    Backend, Config, EventSet, ExitPolicy, Loop, LoopInstance, Response, Scope, Time, Token, Wake,
+};
 
 use super::{Log, MS, add, empty, is_due, turn};
 use crate::actor::{Actor, Call, Seed, actor, idle};
@@ -95,6 +99,61 @@ fn input_between_a_poll_and_the_clock_reading_precedes_the_deadline() {
     manual.take_waits();
     assert_eq!(turn(&mut instance), [("timed", 2)]);
     assert_eq!(manual.take_waits().len(), 1);
+}
+
+/// A backend whose thread waits 5 ms for a CPU after the next poll. After the first 2 ms, input
+/// arrives for this machine.
+struct PreemptedBackend {
+    manual: Manual,
+    waiting: Arc<Mutex<Option<Token>>>,
+}
+
+impl Backend for PreemptedBackend {
+    type Handle = Manual;
+
+    fn handle(&self) -> io::Result<Manual> {
+        self.manual.handle()
+    }
+
+    fn waker(&self) -> io::Result<Arc<dyn Wake>> {
+        self.manual.waker()
+    }
+
+    fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
+        self.manual.wait(until, ready)?;
+        if let Some(token) = self.waiting.lock().expect("nobody panics with it").take() {
+            self.manual.advance(2 * MS);
+            self.manual.feed(token, EventSet::READABLE);
+            self.manual.advance(3 * MS);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn input_after_a_poll_that_a_request_ended_precedes_the_deadline() {
+    let (manual, waiting) = (Manual::new(), Arc::<Mutex<Option<Token>>>::default());
+    let backend = PreemptedBackend { manual: manual.clone(), waiting: waiting.clone() };
+    let mut creator = Loop::with_backend(backend, &Config::new()).expect("nothing can fail");
+    let made = creator.add_machine_with(|_| {
+        Response::ok(actor(|call, scope: &mut Scope<'_, Vec<&'static str>>| {
+            scope.push(call.name());
+            match call {
+                Call::Ready(events) if events.is_writable() => {
+                    Response::ok(()).deadline(scope.now() + 4 * MS)
+                }
+                _ => Response::ok(()),
+            }
+        }))
+    });
+    let token = made.expect("there is room");
+    let mut instance = creator.instantiate(Vec::new());
+    manual.feed(token, EventSet::WRITABLE);
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    *waiting.lock().expect("nobody panics with it") = Some(token);
+    instance.broadcast().post(|_, _| {}).expect("there is room");
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    assert_eq!(*instance.context(), ["ready", "ready"]);
 }
 
 /// The poll before the deadlines takes as many events as any other poll, and no more.
