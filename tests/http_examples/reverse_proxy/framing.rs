@@ -2,11 +2,11 @@
 //! heads without bodies, older versions.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
 
-use super::{OFFER, OK, agreement, proxy_to, says, start, upstream};
+use super::{OFFER, OK, agreement, proxy_to, proxy_to_url, says, start, upstream};
 use crate::client::{PATIENCE, again, ask, connect, exchange, field, read_until};
 use crate::upstream::read_head;
 
@@ -272,4 +272,44 @@ fn a_tunnel_reset_by_its_client_is_reset_at_the_upstream() {
     again(|| client.peek(&mut [0])).expect("it comes");
     drop(client);
     assert_eq!(ended.recv_timeout(PATIENCE), Ok(Err(ErrorKind::ConnectionReset)));
+}
+
+/// A frame of HTTP/2 on stream 1 (RFC 9113 §4.1).
+fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
+    let len = u8::try_from(payload.len()).expect("a short one");
+    [&[0, 0, len, kind, flags, 0, 0, 0, 1], payload].concat()
+}
+
+/// A frame with the head of a response (RFC 7541 §6.2.2).
+fn head_frame(status: &str) -> Vec<u8> {
+    let field = [&b"\x00\x07:status\x03"[..], status.as_bytes()].concat();
+    frame(1, 4, &field)
+}
+
+/// Answers the first request of a connection of HTTP/2, with all heads in one write.
+fn answer_with_hints(client: &mut TcpStream, hints: usize) {
+    // The rest of the preface, and our SETTINGS.
+    client.read_exact(&mut [0; 6]).expect("SM");
+    client.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).expect("the proxy reads");
+    let (mut header, is_head) = ([0; 9], 1);
+    while header[3] != is_head {
+        client.read_exact(&mut header).expect("a frame");
+        let len = u32::from_be_bytes([0, header[0], header[1], header[2]]);
+        client.read_exact(&mut vec![0; len as usize]).expect("its payload");
+    }
+    let heads = [head_frame("103").repeat(hints), head_frame("200"), frame(0, 1, b"hi")];
+    client.write_all(&heads.concat()).expect("the proxy reads");
+    while matches!(client.read(&mut [0; 1_024]), Ok(1..)) {}
+}
+
+#[test]
+fn interim_answers_that_come_at_once_over_http2_pass_before_the_answer() {
+    // As many as there may be by default.
+    for hints in [8, 16] {
+        let (address, _heads) = upstream(move |client, _| answer_with_hints(client, hints));
+        let proxy = proxy_to_url(&format!("h2c://{address}/"));
+        let answer = exchange(&proxy, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        assert_eq!(answer.matches("HTTP/1.1 103 Early Hints\r\n").count(), hints, "{answer}");
+        assert!(answer.ends_with("\r\n\r\n2\r\nhi\r\n0\r\n\r\n"), "{answer}");
+    }
 }
