@@ -21,8 +21,8 @@ use crate::refused::Rejection;
 /// rest of the path, as in `/files/{*rest}`. Parameters are never empty. If two routes match, the
 /// first segment in which they differ decides: text takes precedence over a parameter, including
 /// one for the rest. A slash at the end is part of the path. The route for GET serves HEAD, and the
-/// table answers OPTIONS, unless these have routes of their own. A look-up does not allocate, unless
-/// a parameter would be empty, so that another route is searched for.
+/// table answers OPTIONS, unless these have routes of their own. A look-up does not allocate,
+/// unless a parameter would be empty, so that another route is searched for.
 ///
 /// Paths are compared as they are sent, so add a route for `/café` as `/caf%C3%A9`.
 ///
@@ -78,10 +78,10 @@ impl<T> Routes<T> {
     ///
     /// # Errors
     ///
-    /// The caller's mistake: the path is malformed, does not begin with a slash (except `*`), has two
-    /// parameters of one name, has a character that cannot be in a path (one beyond ASCII, a space,
-    /// `"`, `#`, `<`, `>`, `?`), or cannot be distinguished from an earlier one. The table is
-    /// unchanged.
+    /// The caller's mistake: the path is malformed, does not begin with a slash (except `*`), has
+    /// two parameters of one name, has a character that cannot be in a path (one beyond ASCII, a
+    /// space, `"`, `#`, `<`, `>`, `?`), or cannot be distinguished from an earlier one. The table
+    /// is unchanged.
     pub fn add(&mut self, method: Method<'_>, path: &str, value: T) -> Result<(), RouteError> {
         let at = match self.paths.iter().position(|known| known.pattern == path) {
             Some(at) => at,
@@ -151,8 +151,8 @@ impl<T> Routes<T> {
         }
     }
 
-    /// Finds the route of a path for which matchit has returned one with an empty parameter. It does
-    /// not search on by itself.
+    /// Finds the route of a path for which matchit has returned one with an empty parameter. It
+    /// does not search on by itself.
     #[cold]
     fn find_with_empty_segment<'t, 'p>(
         &'t self,

@@ -1,5 +1,5 @@
-//! Paths with an empty segment, like `/a//b`. matchit lets a parameter between two slashes be empty,
-//! and does not search on for a route without one there.
+//! Paths with an empty segment, like `/a//b`. matchit lets a parameter between two slashes be
+//! empty, and does not search on for a route without one there.
 
 use matchit::Params;
 
