@@ -43,6 +43,18 @@ fn a_loop_drained_by_two_threads_ends() {
     });
 }
 
+/// The service manager is not told that the service ends if another process goes on with it.
+#[test]
+fn a_thread_that_sees_a_drain_after_a_hand_over_sees_the_successor() {
+    model(3, || {
+        let instance = idle_loop();
+        let (handle, seen) = (instance.handle(), instance.handle());
+        let other = thread::spawn(move || handle.drain_after_hand_over(Duration::from_secs(1)));
+        assert!(!seen.is_ending() || seen.is_followed());
+        other.join().unwrap();
+    });
+}
+
 #[test]
 fn closures_posted_by_two_threads_are_run() {
     model(2, || {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::drop_on_drain::DropOnDrain;
 use crate::drain::Drain;
 use crate::sync::Mutex;
-use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::token::Token;
 use crate::wake_queue::WakeQueue;
@@ -138,7 +138,7 @@ impl LoopHandle {
     /// Stops the loop after its current turn. Its machines are not called again; they are dropped
     /// with the loop.
     pub fn stop(&self) {
-        self.control.is_ending.store(true, Relaxed);
+        self.control.is_ending.store(true, Release);
         // `SeqCst`, because `wake_loop` requires it for what is stored before the call.
         self.control.stop.store(true, SeqCst);
         self.control.wakes.wake_loop();
@@ -167,7 +167,7 @@ impl LoopHandle {
     /// machine was already given does not change.
     #[doc(alias = "graceful shutdown")]
     pub fn drain_with(&self, drain: Drain) {
-        self.control.is_ending.store(true, Relaxed);
+        self.control.is_ending.store(true, Release);
         {
             let mut pending = self.control.drain.lock().unwrap_or_else(PoisonError::into_inner);
             *pending = Some(pending.map_or(drain, |previous| previous.combine_earliest(drain)));
@@ -184,7 +184,8 @@ impl LoopHandle {
     /// machine stops.
     #[doc(alias = "readiness")]
     pub fn is_ending(&self) -> bool {
-        self.control.is_ending.load(Relaxed)
+        // A thread that sees this also sees a successor that was noted before.
+        self.control.is_ending.load(Acquire)
     }
 
     /// Notes that the process has a successor, which now has the listeners.
@@ -204,6 +205,21 @@ impl LoopHandle {
     )]
     pub(crate) fn keep_until_draining(&self, value: impl Send + 'static) {
         self.control.drop_on_drain.add(value);
+    }
+}
+
+/// What a hand-over does with a handle, for the models.
+#[cfg(rotor_loom)]
+impl LoopHandle {
+    /// Drains a loop whose process has a successor.
+    pub fn drain_after_hand_over(&self, time: Duration) {
+        self.set_has_successor();
+        self.drain(time);
+    }
+
+    /// Returns whether the process has a successor.
+    pub fn is_followed(&self) -> bool {
+        self.has_successor()
     }
 }
 
