@@ -42,8 +42,8 @@
 //!
 //! | | |
 //! |--|--|
-//! | the successor dies before it is ready | nothing: the predecessor goes on, with its own copies |
-//! | it is not ready within [`ready_within`](HandOver::ready_within) | nothing: it is given up, and is told so when it reports that it is ready |
+//! | the successor dies before it is ready | connections that its loops have accepted, if they run already: the predecessor goes on, with its own copies |
+//! | it is not ready within [`ready_within`](HandOver::ready_within) | nothing, if it drains its loops: it is given up, and is told so when it reports that it is ready |
 //! | two successors start at the same time | nothing: the second gets [`Busy`](HandOverErrorKind::Busy) |
 //! | the socket of a process that was killed is at the path | nothing: the new process opens its listeners, and takes the path |
 //! | the process at the other end belongs to another user | nothing: neither side speaks to the other |
