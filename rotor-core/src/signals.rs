@@ -1,6 +1,8 @@
 //! Reactions to signals: a drain on SIGINT and SIGTERM, and a callback on SIGHUP.
 
+use std::ffi::c_int;
 use std::io;
+use std::sync::mpsc;
 use std::thread::Builder;
 use std::time::Duration;
 
@@ -23,7 +25,8 @@ use crate::threads::GroupHandle;
 ///
 /// # Errors
 ///
-/// The system refuses the signal handlers, or no thread or descriptor is left.
+/// The system refuses the signal handlers, or no thread or descriptor is left. The signals then
+/// have the effect that they had before.
 #[doc(alias = "graceful shutdown")]
 #[doc(alias = "SIGTERM")]
 #[doc(alias = "SIGINT")]
@@ -52,10 +55,7 @@ pub fn drain_on_termination(loops: impl Into<GroupHandle>, time: Duration) -> io
 #[doc(alias = "preStop")]
 pub fn drain_on_termination_with(loops: impl Into<GroupHandle>, drain: Drain) -> io::Result<()> {
     let loops = loops.into();
-    // Installed here and not in the thread, so that the caller gets the error, and from here on
-    // these signals no longer kill the process.
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let wait = move || {
+    handle_signals("signals", [SIGINT, SIGTERM], move |mut signals| {
         for (number, signal) in signals.forever().enumerate() {
             match number {
                 0 => {
@@ -70,8 +70,7 @@ pub fn drain_on_termination_with(loops: impl Into<GroupHandle>, drain: Drain) ->
                 }
             }
         }
-    };
-    Builder::new().name("signals".into()).spawn(wait).map(drop)
+    })
 }
 
 /// Calls `f` at each SIGHUP, for example to reopen log files or to read a configuration. A small
@@ -84,8 +83,7 @@ pub fn drain_on_termination_with(loops: impl Into<GroupHandle>, drain: Drain) ->
 #[doc(alias = "SIGHUP")]
 #[doc(alias = "logrotate")]
 pub fn on_hangup(f: impl Fn() + Send + 'static) -> io::Result<()> {
-    let mut signals = Signals::new([SIGHUP])?;
-    let wait = move || {
+    handle_signals("hangup", [SIGHUP], move |mut signals| {
         for _ in signals.forever() {
             // A panic must not end the thread: the signal handler stays installed, and SIGHUP would
             // be ignored from then on.
@@ -93,6 +91,24 @@ pub fn on_hangup(f: impl Fn() + Send + 'static) -> io::Result<()> {
                 log_guarded!(error, "the function of `on_hangup` {panicked}");
             }
         }
-    };
-    Builder::new().name("hangup".into()).spawn(wait).map(drop)
+    })
+}
+
+/// Handles signals on a thread of their own. Once this has returned without an error, they no
+/// longer have their default effect, which is to end the process.
+fn handle_signals<const N: usize>(
+    thread_name: &str,
+    signals: [c_int; N],
+    wait: impl FnOnce(Signals) + Send + 'static,
+) -> io::Result<()> {
+    // The thread first: a handler cannot be undone. Without a thread, the signals would be ignored
+    // from then on.
+    let (sender, receiver) = mpsc::channel();
+    let wait = move || receiver.recv().map_or((), wait);
+    Builder::new().name(thread_name.to_owned()).spawn(wait)?;
+    // Installed here and not in the thread, so that the caller gets the error.
+    let signals = Signals::new(signals)?;
+    // The thread waits for this alone, so this cannot fail.
+    let _ignored = sender.send(signals);
+    Ok(())
 }
