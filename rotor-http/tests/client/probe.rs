@@ -41,6 +41,7 @@ pub(crate) enum OnWakeup {
     /// Writes the request, of which nothing was written before.
     Write,
     WriteRest,
+    Finish,
     Panic,
 }
 
@@ -375,6 +376,7 @@ impl Client for Probe {
         match scope.on_wakeup.take() {
             None => Next::go_on(self).keep_deadline(),
             Some(OnWakeup::Panic) => panic!("told to"),
+            Some(OnWakeup::Finish) => Next::finished(self.text("")),
             Some(OnWakeup::Hold) => Next::hold(self).keep_deadline(),
             Some(OnWakeup::Resume) => {
                 let mode = self.mode;

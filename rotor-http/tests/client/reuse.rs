@@ -396,3 +396,23 @@ fn a_returned_job_is_marked_as_repeated() {
     let job = driver.context_mut().returned_jobs.pop().expect("it was returned");
     assert!(job.is_repeated());
 }
+
+/// How much one event may read of a message that is collected in memory is more than the usual.
+#[test]
+fn a_protocol_after_an_abandoned_body_reads_within_its_own_budget() {
+    let switches = Probe { upgrade: Some("roar"), ..Probe::get("/2") };
+    let mut driver = connection(Limits::new(), [Probe::get("/1"), switches]);
+    driver.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n");
+    // The rest arrives in one read, in too many chunks for the turn in which the handler gives up.
+    driver.peer().send(&[&b"1\r\nx\r\n".repeat(2_600)[..], b"0\r\n\r\n"].concat());
+    driver.context_mut().on_wakeup = Some(OnWakeup::Finish);
+    driver.context().handlers[0].wakeup();
+    driver.settle();
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200"), "it gave up");
+    driver.send(b"HTTP/1.1 101 S\r\nUpgrade: roar\r\nConnection: upgrade\r\n\r\n");
+    assert_eq!(outcome(&mut driver).as_deref(), Some("switched"));
+    driver.peer().send(&vec![b'x'; 1 << 20]);
+    assert!(driver.test().turn(), "there is input");
+    let read = (1 << 20) - driver.unread_len();
+    assert!(read <= 128 << 10, "{read} octets in one turn");
+}

@@ -114,6 +114,8 @@ impl<K: Client> Exchange<K> {
         if is_unused {
             Flow::Done(ExchangeEnd::Unused)
         } else if !self.request.is_framed() && self.is_reusable(io) {
+            // The handler may have given up a body that was being collected.
+            io.transport.set_collecting(false);
             Flow::Done(ExchangeEnd::Reusable)
         } else {
             Flow::Done(ExchangeEnd::Close)
