@@ -78,8 +78,9 @@ impl<K: Client> Exchange<K> {
     }
 
     /// Records that the head of the request is sent.
-    pub(in crate::client) fn head_sent(&mut self) {
+    pub(in crate::client) fn head_sent(&mut self, io: &Io<'_, '_, '_, K::Context>) {
         self.sent.on_this_connection = true;
+        self.update_continue_wait(io);
     }
 
     /// Records that the last frame of the response has arrived.

@@ -157,13 +157,15 @@ impl<K: Client> Exchange<K> {
     }
 
     /// Begins the wait for the server to say that it wants the body, after the call that has
-    /// written the end of the head. Not every server responds to an expectation, so the wait has a
-    /// limit. It ends when the body is written, for which the handler need not wait.
+    /// written the end of the head, or, on a stream, once the head is sent. Not every server
+    /// responds to an expectation, so the wait has a limit. It ends when the body is written, for
+    /// which the handler need not wait.
     fn update_continue_wait(&mut self, io: &Io<'_, '_, '_, K::Context>) {
         if self.request.is_done() {
             self.continue_until = None;
         } else if self.request.expects_continue()
             && self.body.awaits_head()
+            && (self.sent.on_this_connection || !self.request.is_framed())
             && !std::mem::replace(&mut self.has_begun_continue_wait, true)
         {
             self.continue_until = Some(io.scope.now() + io.config.limits.continue_timeout);

@@ -134,7 +134,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         self.next_stream += 2;
         child.stream = Some(stream);
         if let Some(exchange) = &mut child.exchange {
-            exchange.head_sent();
+            exchange.head_sent(io);
         }
         self.streams.push((stream, child.key));
         self.frames.put_block(&self.space.block, stream, is_end, io.transport.output);

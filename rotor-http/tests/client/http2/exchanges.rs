@@ -85,6 +85,22 @@ fn an_expect_continue_body_of_a_deferred_request_waits_for_100_too() {
 }
 
 #[test]
+fn the_wait_for_100_begins_when_the_head_is_sent() {
+    let much: &'static str = Box::leak("x".repeat(70_000).into_boxed_str());
+    let mut server = Server::new([]);
+    server.driver.limit_room(0);
+    server.add_request(Probe::post(BodyPlan::Whole(much)));
+    server.add_request(Probe::post(BodyPlan::Expected("a")));
+    server.driver.advance(seconds(2));
+    server.driver.make_room(1 << 20);
+    server.grant_window(0, 1 << 20);
+    server.grant_window(1, 1 << 20);
+    assert_eq!(server.requests[&3].body, b"");
+    server.send(&headers(3, &[(":status", "100")], false));
+    assert_eq!(server.requests[&3].body, b"a");
+}
+
+#[test]
 fn a_hold_before_the_head_does_not_hold_back_the_head() {
     let mut server = Server::new([Probe::get("/")]);
     server.driver.context_mut().on_wakeup = Some(OnWakeup::Hold);
