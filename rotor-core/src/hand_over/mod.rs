@@ -251,8 +251,10 @@ impl HandOver {
     ///
     /// # Errors
     ///
-    /// Fails as [`tcp`](HandOver::tcp) does. If a process was killed, its socket is still at
-    /// `path`, and the address is in use until the caller removes it.
+    /// Fails as [`tcp`](HandOver::tcp) does. If the last process has ended without a successor, its
+    /// socket is still at `path`, and the address is in use until somebody removes it: this program
+    /// may, before this call, if it [has no predecessor](HandOver::has_predecessor) and got no
+    /// listener from the environment.
     pub fn unix(
         &mut self,
         name: &str,
