@@ -179,14 +179,22 @@ impl ServiceManager {
         pulses: Pulses,
         drain: Drain,
     ) -> io::Result<ServiceManagerThread> {
-        self.ready()?;
         let (alive, ended) = channel();
+        let (ready_sender, ready) = channel();
         let loops = loops.into();
         // The thread has a sender itself, so that it goes on if the `ServiceManagerThread` is
         // dropped.
         let thread_alive = alive.clone();
         let attend = move || {
             let _end = thread_alive;
+            // By the thread, so that the manager is told only if there is one.
+            let sent = self.ready();
+            let is_sent = sent.is_ok();
+            // The caller is still waiting for this.
+            let _is_awaited = ready_sender.send(sent);
+            if !is_sent {
+                return;
+            }
             let mut watch =
                 AttendState { is_stopping: false, next_watchdog_message: Duration::ZERO };
             let clock = Clock::new();
@@ -209,6 +217,7 @@ impl ServiceManager {
             }
         };
         let thread = Builder::new().name("service-manager".into()).spawn(attend)?;
+        ready.recv().unwrap_or_else(|_| Err(io::Error::other("its thread panicked")))?;
         Ok(ServiceManagerThread { end: alive, thread })
     }
 }
