@@ -182,6 +182,12 @@ impl<P: Protocol> Tunnel<P> {
         self.layered.output()
     }
 
+    /// Sets whether the connection takes no input now. Call this before
+    /// [`notify`](Tunnel::notify).
+    pub(crate) fn set_input_held(&mut self, yes: bool) {
+        self.layered.set_input_held(yes);
+    }
+
     /// Adds input; call `notify` with [`Event::Pass`] or the end afterwards.
     pub(crate) fn extend(&mut self, data: &[u8]) {
         // Otherwise nobody would read it.

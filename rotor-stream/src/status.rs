@@ -98,6 +98,9 @@ impl Flags {
     /// reason.
     pub(crate) const READ_WAITS_FOR_WRITE: Flags = Flags(64);
 
+    /// The layer in which the protocol runs takes no input for it.
+    pub(crate) const HELD_BY_LAYER: Flags = Flags(128);
+
     pub(crate) const NONE: Flags = Flags(0);
 
     /// Returns whether any of these flags is set.

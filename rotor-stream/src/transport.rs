@@ -196,7 +196,8 @@ impl<'a> Transport<'a> {
 
     /// Returns whether reading and delivering input is suspended, because the output was above
     /// [`output_high_water`](crate::StreamConfig::output_high_water) and is not yet down to half of
-    /// that.
+    /// that. A protocol inside another one ([`Layered`](crate::Layered)) is also told so while the
+    /// connection itself takes no input.
     ///
     /// A deadline keeps running meanwhile, although `input` may already hold what the protocol
     /// waits for. So a `timeout` that finds this `true` should go on waiting.
@@ -206,8 +207,9 @@ impl<'a> Transport<'a> {
         // While the protocol waits for no input, nothing else checks whether the output has come
         // down.
         self.status.as_ref().is_some_and(|status| {
-            status.flags.has(Flags::IS_GATED)
-                && self.output.len() > status.config.output_high_water / 2
+            let is_gated = status.flags.has(Flags::IS_GATED)
+                && self.output.len() > status.config.output_high_water / 2;
+            is_gated || status.flags.has(Flags::HELD_BY_LAYER)
         })
     }
 

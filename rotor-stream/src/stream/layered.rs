@@ -18,7 +18,7 @@ use crate::intent::Intent;
 use crate::limits::{AbortReason, StreamConfig};
 use crate::output::{EndState, Output};
 use crate::protocol::Protocol;
-use crate::status::ReadSide;
+use crate::status::{Flags, ReadSide};
 
 /// A protocol that runs inside another one, the layer: on a stream of a multiplexed connection, or
 /// in a tunnel. It is called as on a socket, by the same rules.
@@ -129,6 +129,14 @@ impl<P: Protocol> Layered<P> {
         if before < until {
             self.io.write_rate.put_off(until - before);
         }
+    }
+
+    /// Sets whether the layer takes no input from its own connection now, because too much output
+    /// waits there. Call this before other calls if it has changed. Then the protocol learns that
+    /// its peer cannot be heard ([`Transport::is_input_held`](crate::Transport::is_input_held)).
+    /// Default: no.
+    pub fn set_input_held(&mut self, yes: bool) {
+        self.io.status.flags.set(Flags::HELD_BY_LAYER, yes);
     }
 
     /// Returns since when the protocol has been [idle](Protocol::idle); `None` if it is not.

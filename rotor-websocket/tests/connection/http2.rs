@@ -1,5 +1,6 @@
 //! WebSockets on HTTP/2 streams (RFC 8441).
 
+use rotor_http::Limits;
 use rotor_http::h2::frame::{FrameHeader, PREFACE, flag, kind};
 use rotor_http::h2::frame_writer::{self, frame_header, window_update};
 use rotor_http::h2::hpack::{Bounds, FieldList, HpackDecoder, HpackEncoder};
@@ -28,12 +29,17 @@ fn start_with(
 ) -> (ServerDriver, std::sync::Arc<rotor_websocket::Counters>) {
     let http = ServerConfig::new().http2(Http2Config::new().prior_knowledge(true));
     let (mut driver, counters) = server_with(config.subprotocols(&["v1"]), http);
+    driver.send(&preface());
+    (driver, counters)
+}
+
+/// The start of a client's connection, which opens large windows.
+fn preface() -> Vec<u8> {
     let mut bytes = PREFACE.to_vec();
     frame_writer::settings(&[(4, 1 << 20)], &mut bytes);
     bytes.extend(frame_writer::settings_ack());
     bytes.extend(window_update(0, 1 << 20));
-    driver.send(&bytes);
-    (driver, counters)
+    bytes
 }
 
 fn ask(stream: u32, protocol: &str, fields: &[(&str, &str)]) -> Vec<u8> {
@@ -249,4 +255,31 @@ fn a_drain_closes_after_all_messages_that_arrived_before_it() {
     let received = driver.context().events.iter().filter(|event| *event == "text x").count();
     assert_eq!(received, 1_000);
     assert!(shown_frames(&stream_output(&mut driver, 3).bytes).ends_with(&["close 1001".into()]));
+}
+
+/// The connection reads nothing while a peer that is slow has much to take on another stream.
+#[test]
+fn a_peer_that_the_connection_does_not_read_is_not_timed_out() {
+    let config = WebSocketConfig::new().ping_after(seconds(5)).pong_within(seconds(5));
+    let http = ServerConfig::new()
+        .http2(Http2Config::new().prior_knowledge(true))
+        .limits(Limits::new().output_high_water(4096));
+    let (mut driver, counters) = server_with(config, http);
+    driver.send(&preface());
+    for stream in [1, 3] {
+        driver.send(&ask(stream, "websocket", &[VERSION]));
+    }
+    driver.take_received();
+    driver.advance(seconds(5));
+    assert_eq!(shown_frames(&stream_output(&mut driver, 1).bytes), ["ping"]);
+    driver.limit_room(0);
+    driver.send(&data(3, &frame(TEXT, "binary 100000"), false));
+    driver.send(&data(1, &frame(PONG, ""), false));
+    driver.advance(seconds(5));
+    assert_eq!(counters.pong_timeouts(), 0);
+    driver.make_room(1_000_000);
+    driver.take_received();
+    driver.send(&data(1, &frame(TEXT, "still here"), false));
+    assert_eq!(shown_frames(&stream_output(&mut driver, 1).bytes), ["text still here"]);
+    assert_eq!(counters.pong_timeouts(), 0);
 }

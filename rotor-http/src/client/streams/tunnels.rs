@@ -68,6 +68,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         let child = &mut self.children[at];
         let has_ended = !child.state.is_sending();
         let Some(tunnel) = &mut child.tunnel else { return };
+        tunnel.set_input_held(io.transport.is_input_held());
         match tunnel.notify(event, &mut io.scope.part(child.key)) {
             Ok(()) if tunnel.is_done() && has_ended => {
                 if !child.state.is_receiving() {

@@ -75,6 +75,7 @@ impl<S: Server> Streams<S> {
     fn notify_tunnel(&mut self, at: usize, event: Event, io: &mut Io<'_, '_, '_, S::Context>) {
         let child = &mut self.children[at];
         let Some(tunnel) = &mut child.tunnel else { return };
+        tunnel.set_input_held(io.transport.is_input_held());
         match tunnel.notify(event, &mut io.scope.part(child.id)) {
             // The peer has everything: from here on its time limit is that after a response.
             Ok(()) if tunnel.is_done() && child.state == StreamState::HalfClosedLocal => {}
