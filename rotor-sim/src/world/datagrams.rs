@@ -72,7 +72,9 @@ impl World {
         let to = target.or_else(|| socket.peer.clone()).ok_or(io::ErrorKind::NotConnected)?;
         let (from, host, is_registered) =
             (socket.place.clone(), socket.host, socket.registered.is_some());
-        if bytes.len() > DATAGRAM_MAX {
+        // No socket has port 0, and `EINVAL` says so.
+        let has_no_port = matches!(&to, Place::Inet(address) if address.port() == 0);
+        if bytes.len() > DATAGRAM_MAX || has_no_port {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         // The next operation, whichever it is, reports a pending error (udp(7)).

@@ -146,3 +146,13 @@ fn a_refusal_that_came_before_registering_is_reported<L: OnLoop>() {
     let refused = socket.receive_from(&mut [0; 9]).expect_err("nobody answers").kind();
     assert_eq!(refused, io::ErrorKind::ConnectionRefused);
 }
+
+on_every_loop!(a_datagram_to_port_zero_is_an_error);
+fn a_datagram_to_port_zero_is_an_error<L: OnLoop>() {
+    let (_rig, mut socket) =
+        rig_with::<L, _>(|scope| DatagramOn::<L>::bind(&local(), scope).expect("a port is free"));
+    let nobody = socket.send_to(TEXT, &local()).expect_err("no socket has that port").kind();
+    // Linux; BSD.
+    let kinds = [io::ErrorKind::InvalidInput, io::ErrorKind::AddrNotAvailable];
+    assert!(kinds.contains(&nobody), "{nobody:?}");
+}
