@@ -155,8 +155,9 @@ limits! {
     #[doc(alias = "interim_answers_max")]
     interim_responses_max: u32 = 16;
     /// Sets how long a server may take until the head of its response has arrived, from when the
-    /// whole request was sent. Interim responses do not extend the time. Default 60 s, as servers
-    /// give their handlers. Then: the request fails.
+    /// whole request was sent. Interim responses do not extend the time, except by the time in which
+    /// the handler [holds](crate::client::Next::hold) off what follows them. Default 60 s, as
+    /// servers give their handlers. Then: the request fails.
     #[doc(alias = "answer_timeout")]
     response_timeout: Duration = Duration::from_secs(60);
     /// Sets how long a client that has requested `100 Continue` waits for it before it sends the
