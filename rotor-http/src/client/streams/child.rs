@@ -3,13 +3,14 @@
 use rotor_core::{Deadline, Scope, Time};
 use rotor_stream::{Buf, Output, Transport};
 
-use super::held_heads::HeldHeads;
+use super::held_heads::{HeldHeads, ReceivedHead};
 use crate::client::config::ClientConfig;
 use crate::client::exchange::Exchange;
 use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::flow::Wait;
 use crate::h2::{ErrorCode, Intake, ReceiveWindow, SendWindow, StreamState, WindowWatch};
+use crate::semantics::trailers::Trailers;
 use crate::tunnel::Tunnel;
 
 /// A stream. It has an exchange like those of HTTP/1.1, with an input and an output of its own.
@@ -145,7 +146,51 @@ impl<K: Client> Child<K> {
 
     /// Returns how many bytes of memory it holds.
     pub(super) fn held_bytes(&self) -> usize {
-        self.input.capacity() + self.output.held_bytes() + self.held_heads_bytes()
+        let heads = self.held_heads.as_ref().map_or(0, |held| held.held_bytes());
+        self.input.capacity() + self.output.held_bytes() + heads
+    }
+
+    /// Returns whether the final head of the response is still to arrive.
+    pub(super) fn awaits_head(&self) -> bool {
+        match &self.held_heads {
+            Some(held) => held.awaits_final(),
+            None => self.exchange.as_ref().is_some_and(|exchange| exchange.awaits_head()),
+        }
+    }
+
+    /// Returns whether a head that arrives now must wait.
+    pub(super) fn holds_head(&self) -> bool {
+        self.held_heads.is_some()
+            || self.exchange.as_ref().is_some_and(|exchange| exchange.holds_head())
+    }
+
+    /// Keeps a head for which its handler is not ready. Returns how many interim heads the response
+    /// has had so far.
+    pub(super) fn hold_head(&mut self, head: ReceivedHead) -> u32 {
+        let delivered = self.exchange.as_ref().map_or(0, |exchange| exchange.interim_count());
+        let held = self.held_heads.get_or_insert_default();
+        held.push(head);
+        delivered + held.interim_count()
+    }
+
+    /// Records that the response has ended. Returns the trailers if the exchange can be told.
+    pub(super) fn end_behind_held_heads(&mut self, trailers: Trailers) -> Option<Trailers> {
+        let Some(held) = &mut self.held_heads else { return Some(trailers) };
+        held.set_end(trailers);
+        None
+    }
+
+    /// Returns the next head that waits, once the handler goes on.
+    pub(super) fn next_held_head(&mut self) -> Option<ReceivedHead> {
+        let held = self.held_heads.as_mut()?;
+        if self.exchange.as_ref().is_none_or(|exchange| exchange.holds_head()) {
+            return None;
+        }
+        let head = held.pop();
+        if held.is_empty() {
+            self.held_heads = None;
+        }
+        head
     }
 
     /// Returns where the data after the head waits, and the window in which it is sent.

@@ -101,7 +101,10 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         let end = (is_end && !is_interim).then(Trailers::default);
         let mut head = ReceivedHead { list: std::mem::take(list), response, answers_upgrade, end };
         if child.holds_head() {
-            self.hold_head(at, head, io);
+            // The exchange counts them only when it gets them.
+            if child.hold_head(head) > io.config.limits.interim_responses_max {
+                self.fail_and_reset(at, ClientError::TooManyInterim, ErrorCode::Cancel, io);
+            }
         } else {
             let connection = io.transport.connection();
             self.step(at, io, |exchange, io| head.deliver(connection, exchange, io));
@@ -149,7 +152,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         if self.children[at].is_handler_done() {
             return self.remove_child(at, io);
         }
-        let Some(trailers) = self.children[at].end_behind_held_head(trailers) else {
+        let Some(trailers) = self.children[at].end_behind_held_heads(trailers) else {
             return self.update_child(at, io);
         };
         self.step(at, io, |exchange, io| {

@@ -5,14 +5,9 @@ use std::collections::VecDeque;
 
 use rotor_stream::ConnectionInfo;
 
-use super::Streams;
-use super::child::Child;
-use crate::client::error::ClientError;
 use crate::client::exchange::{Exchange, ExchangeFlow};
 use crate::client::handler::Client;
 use crate::client::io::Io;
-use crate::client::request_source::RequestSource;
-use crate::h2::ErrorCode;
 use crate::h2::hpack::FieldList;
 use crate::h2::response::CheckedResponse;
 use crate::semantics::trailers::Trailers;
@@ -35,6 +30,46 @@ pub(super) struct ReceivedHead {
     pub(super) end: Option<Trailers>,
 }
 
+impl HeldHeads {
+    pub(super) fn push(&mut self, head: ReceivedHead) {
+        self.heads.push_back(head);
+    }
+
+    /// Records that the response has ended behind the heads.
+    pub(super) fn set_end(&mut self, trailers: Trailers) {
+        self.end = Some(trailers);
+    }
+
+    /// Returns the oldest head. The last one comes with the end of the response, if that has
+    /// arrived.
+    pub(super) fn pop(&mut self) -> Option<ReceivedHead> {
+        let mut head = self.heads.pop_front()?;
+        if self.heads.is_empty() {
+            head.end = head.end.take().or(self.end.take());
+        }
+        Some(head)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.heads.is_empty()
+    }
+
+    /// Returns whether the final head is still to arrive.
+    pub(super) fn awaits_final(&self) -> bool {
+        self.heads.back().is_none_or(|last| last.response.terms.is_interim)
+    }
+
+    /// Returns how many of the heads are interim ones.
+    pub(super) fn interim_count(&self) -> u32 {
+        self.heads.len() as u32 - u32::from(!self.awaits_final())
+    }
+
+    /// Returns how many bytes of memory the heads take.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.heads.iter().map(|head| size_of::<ReceivedHead>() + head.list.held_bytes()).sum()
+    }
+}
+
 impl ReceivedHead {
     /// Passes the head on to the exchange.
     pub(super) fn deliver<K: Client>(
@@ -49,68 +84,5 @@ impl ReceivedHead {
             exchange.body_ended(trailers);
         }
         flow
-    }
-}
-
-impl<K: Client> Child<K> {
-    /// Returns whether the final head of the response is still to arrive.
-    pub(super) fn awaits_head(&self) -> bool {
-        match self.held_heads.as_ref().and_then(|held| held.heads.back()) {
-            Some(last) => last.response.terms.is_interim,
-            None => self.exchange.as_ref().is_some_and(|exchange| exchange.awaits_head()),
-        }
-    }
-
-    /// Returns whether a head that arrives now must wait.
-    pub(super) fn holds_head(&self) -> bool {
-        self.held_heads.is_some()
-            || self.exchange.as_ref().is_some_and(|exchange| exchange.holds_head())
-    }
-
-    /// Records that the response has ended. Returns the trailers if the exchange can be told.
-    pub(super) fn end_behind_held_head(&mut self, trailers: Trailers) -> Option<Trailers> {
-        let Some(held) = &mut self.held_heads else { return Some(trailers) };
-        held.end = Some(trailers);
-        None
-    }
-
-    /// Returns the next head that waits, once the handler goes on.
-    pub(super) fn next_held_head(&mut self) -> Option<ReceivedHead> {
-        let held = self.held_heads.as_mut()?;
-        if self.exchange.as_ref().is_none_or(|exchange| exchange.holds_head()) {
-            return None;
-        }
-        let mut head = held.heads.pop_front()?;
-        if held.heads.is_empty() {
-            head.end = head.end.take().or(held.end.take());
-            self.held_heads = None;
-        }
-        Some(head)
-    }
-
-    /// Returns how many bytes of memory the waiting heads take.
-    pub(super) fn held_heads_bytes(&self) -> usize {
-        let heads = self.held_heads.iter().flat_map(|held| &held.heads);
-        heads.map(|head| size_of::<ReceivedHead>() + head.list.held_bytes()).sum()
-    }
-}
-
-impl<K: Client, F: RequestSource<K>> Streams<K, F> {
-    /// Keeps a head for which its handler is not ready.
-    pub(super) fn hold_head(
-        &mut self,
-        at: usize,
-        head: ReceivedHead,
-        io: &mut Io<'_, '_, '_, K::Context>,
-    ) {
-        let child = &mut self.children[at];
-        // The exchange counts them only when it gets them.
-        let mut interim = child.exchange.as_ref().map_or(0, |exchange| exchange.interim_count());
-        let held = child.held_heads.get_or_insert_default();
-        held.heads.push_back(head);
-        interim += held.heads.iter().filter(|head| head.response.terms.is_interim).count() as u32;
-        if interim > io.config.limits.interim_responses_max {
-            self.fail_and_reset(at, ClientError::TooManyInterim, ErrorCode::Cancel, io);
-        }
     }
 }
