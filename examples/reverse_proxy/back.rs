@@ -189,8 +189,7 @@ impl<C> Client for Back<C> {
         }
         let lines = fields::end_to_end(head.fields(), |_| true);
         self.send_message(Message::Interim(head.status(), lines));
-        // If the client does not take it, the next one is held back, which may be as large. Over
-        // HTTP/2 this has no effect on heads, so the mailbox has room for all of them.
+        // If the client does not take it, the next one is held back, which may be as large.
         Next::hold(self).keep_deadline()
     }
 

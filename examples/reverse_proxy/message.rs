@@ -3,8 +3,7 @@
 //!
 //! Each has a mailbox. In each direction, at most one piece of a body, or one interim response, is
 //! on its way: after a side has sent one, it pauses reading from its peer until it gets `More`. So
-//! if one side does not read, the other one stops sending, and memory stays bounded. Only over
-//! HTTP/2 the upstream's interim responses cannot be held off; their number is limited instead.
+//! if one side does not read, the other one stops sending, and memory stays bounded.
 
 use rotor::Sender;
 use rotor::http::Status;
@@ -49,9 +48,6 @@ pub(crate) struct Answer {
     pub(crate) length: Option<u64>,
 }
 
-/// How many messages a mailbox holds: the heads, final and interim, one piece, and the messages
-/// about them, for two attempts if the first one failed. Only the heads and the piece take memory.
-pub(crate) const MESSAGES_MAX: usize = 10 + INTERIM_RESPONSES_MAX;
-
-/// The default of [`interim_responses_max`](rotor::http::Limits::interim_responses_max).
-const INTERIM_RESPONSES_MAX: usize = 16;
+/// How many messages a mailbox holds: one interim response or head, one piece, and the messages
+/// about them, for two attempts if the first one failed. Only the head and the piece take memory.
+pub(crate) const MESSAGES_MAX: usize = 10;
