@@ -89,7 +89,7 @@ impl TimeCells {
         let took = end.as_nanos().saturating_sub(turn_started.as_nanos());
         self.turns.note_single_writer(took);
         let waited = turn_started.as_nanos().saturating_sub(self.turn_ended.load(Relaxed));
-        self.waited.store(self.waited.load(Relaxed).saturating_add(waited), Relaxed);
+        self.waited.store(self.waited.load(Relaxed).wrapping_add(waited), Relaxed);
         self.turn_ended.store(end.as_nanos(), Relaxed);
         // A reader may take the value in between. Then the value that it took is reported twice, or
         // a shorter one is lost for the next period.

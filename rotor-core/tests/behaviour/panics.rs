@@ -361,11 +361,12 @@ fn a_backend_that_panics_in_the_wait_of_a_turn_ends_it_with_an_error() {
 
 /// At the beginning of a turn, and at its end.
 #[test]
-fn a_clock_that_panics_between_handlers_ends_the_turn_with_an_error() {
+fn a_clock_that_panics_between_handlers_ends_the_loop_with_an_error() {
     for breaks_in_closure in [false, true] {
         let manual = Manual::new();
         let mut instance = empty(&manual, &Config::new());
-        add(&mut instance, |_, _| Reply::keep(()));
+        let (token, _) = add(&mut instance, |_, _| Reply::keep(()));
+        manual.feed(token, EventSet::READABLE);
         let by = manual.clone();
         if breaks_in_closure {
             let posted = instance.broadcast().post(move |_, _| by.break_clock());
@@ -373,7 +374,7 @@ fn a_clock_that_panics_between_handlers_ends_the_turn_with_an_error() {
         } else {
             manual.break_clock();
         }
-        let error = instance.turn(Some(Duration::ZERO)).expect_err("it has no time");
+        let error = instance.run().expect_err("it has no time");
         assert!(error.to_string().contains("a broken clock"), "{error}");
         assert!(instance.turn(Some(Duration::ZERO)).expect("it works again").is_none());
         assert_eq!(instance.machines().len(), 1);

@@ -43,45 +43,27 @@ impl<M: Machine, B: Backend> Core<M, B> {
         control: &Control,
         wait: WaitMode,
     ) -> io::Result<Option<Exit>> {
+        let begun = match self.begin_turn(environment, repeated, control, wait)? {
+            Continue(begun) => begun,
+            Break(exit) => return Ok(Some(exit)),
+        };
         // One guard for all handlers. A machine is passed to its handler by value, or is called in
         // its slot, so a panic costs only that machine, and everything else waits in queues. With
         // `OnPanic::StopLoop` the rest of the turn waits there for the next one. A panic of
-        // `create` has its own guard, and the turn goes on to its end. The guard includes the
-        // beginning and the end of the turn, in which the backend and its clock may panic.
-        let mut begun = None;
+        // `create` has its own guard, and the turn goes on to its end.
         loop {
-            let all = || self.take_steps(context, environment, repeated, control, wait, &mut begun);
+            // `InlineCaller` makes all calls itself and never stops.
+            let all =
+                || self.do_due_work(&mut InlineCaller, context, environment, repeated).map(|_| ());
             match guard(all) {
-                Ok(ended) => return ended,
+                Ok(done) => break done?,
                 Err(panicked) => {
                     self.dispatch.handler_panicked(environment, &self.config, &panicked)?;
                 }
             }
-        }
-    }
-
-    /// Takes the steps of a turn. After the panic of a handler this is called again, and goes on
-    /// with the same turn: `begun` is when it began.
-    #[inline(always)]
-    fn take_steps(
-        &mut self,
-        context: &mut M::Context,
-        environment: &AnyEnvironment,
-        repeated: &mut RepeatedClosures<M>,
-        control: &Control,
-        wait: WaitMode,
-        begun: &mut Option<Time>,
-    ) -> io::Result<Option<Exit>> {
-        let begun = match *begun {
-            Some(begun) => begun,
-            None => match self.begin_turn(environment, repeated, control, wait)? {
-                Continue(time) => *begun.insert(time),
-                Break(exit) => return Ok(Some(exit)),
-            },
-        };
-        if self.dispatch.stop_reason().is_none() {
-            // `InlineCaller` makes all calls itself and never stops.
-            let _ = self.do_due_work(&mut InlineCaller, context, environment, repeated)?;
+            if self.dispatch.stop_reason().is_some() {
+                break;
+            }
         }
         self.end_turn(context, environment, control, begun)
     }

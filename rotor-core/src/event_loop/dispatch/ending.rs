@@ -68,7 +68,7 @@ impl<M: Machine> Dispatch<M> {
         // This flag belonged to the machine that is gone, not to the next one.
         environment.take_self_wakeup();
         let Some(callee) = self.callee.take() else {
-            return Err(io::Error::other(format!("the backend, or its clock, {panicked}")));
+            return Err(backend_panicked(panicked));
         };
         self.remove_detached(callee.token);
         if !self.scheduler.slots().contains(callee.token) {
@@ -112,4 +112,10 @@ impl<M: Machine> Dispatch<M> {
             self.stop_reason = Some(Exit::Panicked { token: callee.token });
         }
     }
+}
+
+/// Returns the error of a loop whose backend, or its clock, has panicked.
+#[cold]
+pub(in crate::event_loop) fn backend_panicked(panicked: &Panicked) -> io::Error {
+    io::Error::other(format!("the backend, or its clock, {panicked}"))
 }

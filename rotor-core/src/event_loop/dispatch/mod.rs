@@ -27,6 +27,7 @@ use std::ops::ControlFlow;
 use std::ops::ControlFlow::Continue;
 
 use self::detached_handler::DetachedHandler;
+pub(super) use self::ending::backend_panicked;
 pub(super) use self::failures::Callee;
 pub(super) use self::issued_call::{CallKind, IssuedCall};
 use self::turn_clock::TurnClock;
