@@ -7,7 +7,8 @@ use std::fmt;
 /// again.
 ///
 /// ```
-/// use rotor_core::net::ReadAhead;
+/// # use rotor_core as rotor;
+/// use rotor::net::ReadAhead;
 ///
 /// let mut ahead = ReadAhead::new(b"220 ready\r\n".to_vec());
 /// let mut room = [0; 4];
