@@ -10,6 +10,7 @@
 mod corpora;
 mod every_loop;
 mod exchanges;
+mod expecting;
 mod held;
 mod hostile;
 mod http2;
