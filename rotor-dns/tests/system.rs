@@ -1,10 +1,11 @@
 //! The system's `getaddrinfo` behind the handle.
 
+use std::sync::mpsc;
 use std::time::Duration;
 
-use rotor_core::{Config, Loop, OffloadPool};
+use rotor_core::{Config, Future, Loop, LoopInstance, OffloadPool};
 use rotor_dns::SystemResolver;
-use rotor_stream::ResolveError;
+use rotor_stream::{AddressService, ResolveError};
 
 #[test]
 fn every_name_is_answered_and_then_the_resolver_ends() {
@@ -37,23 +38,43 @@ fn every_name_is_answered_and_then_the_resolver_ends() {
     }
 }
 
-#[test]
-fn lookups_beyond_the_limit_are_handed_back() {
-    // The only thread is busy until the test releases it; the job behind it waits.
-    let (hold, held) = std::sync::mpsc::channel::<()>();
-    // Kept, since a job whose future is dropped before it begins is not run.
-    let mut busy = None;
-    let config = Config::new().offload_pool(OffloadPool::new(1, 8));
+/// The only thread of a pool, which is busy until the test releases it.
+struct BusyThread {
+    hold: mpsc::Sender<()>,
+    /// Kept, since a job whose future is dropped before it begins is not run.
+    job: Option<Future<Result<(), mpsc::RecvError>>>,
+}
+
+impl BusyThread {
+    fn release(&mut self) {
+        assert!(self.job.as_ref().is_some_and(|job| !job.is_ready()), "the thread is busy");
+        self.hold.send(()).expect("it waits");
+    }
+}
+
+/// A resolver that shares its pool of one thread with a job.
+fn resolver_on_a_busy_pool(
+    jobs_max: usize,
+) -> (LoopInstance<SystemResolver<()>>, AddressService, BusyThread) {
+    let (hold, held) = mpsc::channel();
+    let mut job = None;
+    let config = Config::new().offload_pool(OffloadPool::new(1, jobs_max));
     let mut creator = Loop::<SystemResolver<()>>::new(&config).expect("a loop");
     let made = creator.add_part(
         |resolver| resolver,
         |scope| {
-            busy = Some(scope.offload(move || held.recv()).expect("there is room"));
+            job = Some(scope.offload(move || held.recv()).expect("there is room"));
             Ok(SystemResolver::new(4, scope))
         },
     );
     let addresses = made.expect("a slot is free");
-    let mut instance = creator.instantiate(());
+    (creator.instantiate(()), addresses, BusyThread { hold, job })
+}
+
+#[test]
+fn lookups_beyond_the_limit_are_handed_back() {
+    // The job behind the thread waits.
+    let (mut instance, addresses, mut busy) = resolver_on_a_busy_pool(8);
     let ask = || addresses.ask_from_thread("localhost".into());
     let mut replies = Vec::new();
     for _ in 0..8 {
@@ -61,8 +82,7 @@ fn lookups_beyond_the_limit_are_handed_back() {
         instance.turn(Some(Duration::ZERO)).expect("nothing goes wrong");
     }
     assert!(ask().is_err(), "four are under way, four wait");
-    assert!(busy.as_ref().is_some_and(|busy| !busy.is_ready()), "the thread is busy");
-    hold.send(()).expect("it waits");
+    busy.release();
     drop(addresses);
     instance.run().expect("it runs until the resolver ends");
     for reply in replies {
@@ -114,25 +134,13 @@ fn waiting_lookups_of_one_name_share_a_job() {
 
 #[test]
 fn a_lookup_cancelled_before_it_starts_takes_no_room_in_the_pool() {
-    // The only thread is busy until the test releases it, and there is room for one more job.
-    let (hold, held) = std::sync::mpsc::channel::<()>();
-    let mut busy = None;
-    let config = Config::new().offload_pool(OffloadPool::new(1, 2));
-    let mut creator = Loop::<SystemResolver<()>>::new(&config).expect("a loop");
-    let made = creator.add_part(
-        |resolver| resolver,
-        |scope| {
-            busy = Some(scope.offload(move || held.recv()).expect("there is room"));
-            Ok(SystemResolver::new(4, scope))
-        },
-    );
-    let addresses = made.expect("a slot is free");
-    let mut instance = creator.instantiate(());
+    // There is room for one more job.
+    let (mut instance, addresses, mut busy) = resolver_on_a_busy_pool(2);
     let ask = |name: &str| addresses.ask_from_thread(name.into()).expect("there is room");
     drop((ask("127.0.0.1"), ask("127.0.0.2")));
     let awaited = ask("127.0.0.3");
     instance.turn(Some(Duration::ZERO)).expect("nothing goes wrong");
-    hold.send(()).expect("it waits");
+    busy.release();
     drop(addresses);
     instance.run().expect("it runs until the resolver ends");
     assert!(awaited.wait().expect("an answer").is_ok());
