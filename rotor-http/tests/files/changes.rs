@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
+use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -38,8 +39,8 @@ fn a_changed_file_is_seen_after_the_renewal_time() {
     assert_eq!(site.get("/text.txt", "").status, 404);
 }
 
-#[test]
-fn a_file_found_removed_is_no_longer_served() {
+/// Serves a file, changes it, and requests it until the status is the expected one, and once more.
+fn change_a_served_file(change: impl FnOnce(&Path), expected: u16) {
     let tree = Tree::new();
     let sometimes = FilesConfig::new(tree.root()).renew_after(Duration::from_millis(500));
     let site = Site::start(sometimes, Config::new());
@@ -49,34 +50,28 @@ fn a_file_found_removed_is_no_longer_served() {
         receive(&mut client, false).status
     };
     assert_eq!(status(), 200);
-    fs::remove_file(tree.root().join("text.txt")).expect("it is ours");
+    change(&tree.root().join("text.txt"));
     // The cached file is served until a request renews it. Meanwhile other requests may get the old
     // one for as long again, but not after the renewal.
     let begun = Instant::now();
-    while status() != 404 {
+    while status() != expected {
         assert!(begun.elapsed() < PATIENCE, "it is shown forever");
     }
-    assert_eq!(status(), 404);
+    assert_eq!(status(), expected);
+}
+
+#[test]
+fn a_file_found_removed_is_no_longer_served() {
+    change_a_served_file(|file| fs::remove_file(file).expect("it is ours"), 404);
 }
 
 #[test]
 fn a_file_found_replaced_by_a_directory_is_no_longer_served() {
-    let tree = Tree::new();
-    let sometimes = FilesConfig::new(tree.root()).renew_after(Duration::from_millis(500));
-    let site = Site::start(sometimes, Config::new());
-    let mut client = site.connect();
-    let mut status = || {
-        send(&mut client, "GET", "/text.txt", "");
-        receive(&mut client, false).status
+    let replace = |file: &Path| {
+        fs::remove_file(file).expect("it is ours");
+        fs::create_dir(file).expect("it is ours");
     };
-    assert_eq!(status(), 200);
-    fs::remove_file(tree.root().join("text.txt")).expect("it is ours");
-    fs::create_dir(tree.root().join("text.txt")).expect("it is ours");
-    let begun = Instant::now();
-    while status() != 301 {
-        assert!(begun.elapsed() < PATIENCE, "it is shown forever");
-    }
-    assert_eq!(status(), 301);
+    change_a_served_file(replace, 301);
 }
 
 #[test]
