@@ -131,18 +131,23 @@ fn a_handler_is_woken_and_may_hold_the_body_while_it_is_stored() {
     assert_eq!(answer(&mut driver), (200, body));
 }
 
+/// Sends a request whose file is opened, and whose whole body then waits for the disk.
+fn send_to_a_held_disk(driver: &mut Driver<Machine<Mirror>>, disk: &mut SlowDisk) {
+    driver.send(&head("Content-Length: 10000\r\nExpect: 100-continue"));
+    disk.release();
+    until(driver, |driver| driver.received_len() > 0);
+    driver.take_received();
+    disk.hold();
+    driver.send(&pattern_bytes(10_000));
+}
+
 #[test]
 fn a_body_that_has_arrived_is_delivered_to_a_holding_handler() {
     let place = SpoolDirectory::new();
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
     let mut driver = driver(&spool);
-    driver.send(&head("Content-Length: 10000\r\nExpect: 100-continue"));
-    disk.release();
-    until(&mut driver, |driver| driver.received_len() > 0);
-    driver.take_received();
-    disk.hold();
-    driver.send(&pattern_bytes(10_000));
+    send_to_a_held_disk(&mut driver, &mut disk);
     assert_eq!((driver.peer().unread_len(), spool.unwritten_bytes()), (0, 10_000));
     driver.context_mut().on_wakeup = OnWakeup::Hold;
     let notifier = driver.context().notifier.clone().expect("it was called");
@@ -204,13 +209,7 @@ fn a_body_stored_during_a_wait_is_delivered_to_the_next_handler() {
     let mut disk = SlowDisk::new();
     let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
     let mut driver = driver(&spool);
-    // The file is open, and the disk has all bytes of the body that have come.
-    driver.send(&head("Content-Length: 10000\r\nExpect: 100-continue"));
-    disk.release();
-    until(&mut driver, |driver| driver.received_len() > 0);
-    driver.take_received();
-    disk.hold();
-    driver.send(&pattern_bytes(10_000));
+    send_to_a_held_disk(&mut driver, &mut disk);
     driver.context_mut().on_wakeup = OnWakeup::Wait;
     let notifier = driver.context().notifier.clone().expect("it was called");
     notifier.wakeup();
