@@ -242,8 +242,8 @@ fn the_last_message_before_the_end_is_decompressed_in_steps() {
     }
 }
 
-#[test]
-fn a_holding_handler_gets_the_inflated_message_after_it_resumes() {
+/// A handler that holds since a message is being decompressed, which takes more turns.
+fn open_holding_within_a_message() -> ServerDriver {
     let (mut driver, counters) = open_reading(false, WebSocketConfig::new());
     let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
     driver.peer().send(&frame(0xc2, compressed_bytes(&mut codec, &noise(100_000))));
@@ -251,6 +251,12 @@ fn a_holding_handler_gets_the_inflated_message_after_it_resumes() {
     assert!((3..100).contains(&turns.count()), "{counters:?}");
     driver.context_mut().on_wakeup = Some("hold".to_string());
     driver.wakeup();
+    driver
+}
+
+#[test]
+fn a_holding_handler_gets_the_inflated_message_after_it_resumes() {
+    let mut driver = open_holding_within_a_message();
     assert_eq!(driver.context().events, ["opened /"]);
     driver.advance(seconds(3));
     assert_eq!(driver.context().events[1..3], ["timeout", "binary 100000"]);
@@ -278,13 +284,7 @@ fn a_drain_waits_for_the_message_that_is_being_decompressed() {
 
 #[test]
 fn a_handler_that_holds_during_decompression_is_told_of_a_drain_at_once() {
-    let (mut driver, counters) = open_reading(false, WebSocketConfig::new());
-    let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
-    driver.peer().send(&frame(0xc2, compressed_bytes(&mut codec, &noise(100_000))));
-    let turns = (0..100).take_while(|_| driver.test().turn() && counters.inflated_in_turns() < 3);
-    assert!((3..100).contains(&turns.count()), "{counters:?}");
-    driver.context_mut().on_wakeup = Some("hold".to_string());
-    driver.wakeup();
+    let mut driver = open_holding_within_a_message();
     driver.drain(seconds(60));
     assert_eq!(shown_frames(&driver.take_received()), ["close 1001"]);
 }
