@@ -3,6 +3,7 @@
 
 mod converting;
 mod done_in_create;
+mod lost_messages;
 
 use std::cell::Cell;
 use std::io::Write;
@@ -28,9 +29,9 @@ struct Shared {
     last_word: Option<Rc<Cell<Option<bool>>>>,
 }
 
-/// Echoes each line. `list` is answered with a thousand bytes in pieces, `quit` with the end,
-/// `fail` with an error; `hush` is the last line that it answers. A line that is a number makes it wait until no more
-/// than that many output bytes are left, and then report that.
+/// Echoes each line. `list` is answered with a thousand bytes in pieces, `quit` with the end, `fail`
+/// with an error; `hush` is the last line that it answers. A line that is a number makes it wait
+/// until no more than that many output bytes are left, and then report that.
 struct Lines {
     /// Dropped before the outbox.
     _last_word: Option<SendOnDrop>,
@@ -289,74 +290,6 @@ fn the_newest_messages_stay_when_the_oldest_are_dropped() {
     driver.make_room(usize::MAX);
     assert_eq!(numbers(&driver.take_received()), [0, 1, 16, 17, 18, 19]);
     assert_eq!(config.counters().dropped(), 14);
-}
-
-#[test]
-fn a_lagging_peer_ends_its_connection_if_configured() {
-    let config = small().when_full(OutboxFull::End);
-    let (mut driver, sender) = driver(&config);
-    driver.limit_room(0);
-    for number in 0..5 {
-        let sent = sender.send(message(number));
-        assert_eq!(sent.is_ok(), number < 4);
-    }
-    driver.settle();
-    assert!(driver.is_dropped() && !sender.is_open());
-    assert_eq!(driver.failures().len(), 1);
-    assert!(driver.failures()[0].contains("its peer does not read"), "{:?}", driver.failures());
-    assert!(matches!(sender.send("more"), Err(OutboxError::Closed(_))));
-    assert_eq!(config.counters().ended(), 1);
-}
-
-#[test]
-fn a_lagging_peer_sees_no_orderly_end_of_a_protocol_that_is_done() {
-    for in_place in [false, true] {
-        let config = small().when_full(OutboxFull::End);
-        let (mut driver, sender) = driver_with_calls(&config, in_place);
-        driver.limit_room(0);
-        // The protocol is called for its input before it is woken.
-        driver.peer().send(b"quit\n");
-        for number in 0..5 {
-            assert_eq!(sender.send(message(number)).is_ok(), number < 4);
-        }
-        driver.settle();
-        assert!(driver.is_dropped());
-        assert_eq!((driver.operations().shutdowns, driver.operations().resets), (0, 1));
-        assert!(driver.failures()[0].contains("its peer does not read"), "{:?}", driver.failures());
-    }
-}
-
-/// The senders were faster than the loop, and nothing waits in the output: an ordinary end would
-/// tell the peer that it has everything.
-#[test]
-fn a_peer_whose_messages_are_lost_sees_a_reset_even_if_its_output_is_empty() {
-    for in_place in [false, true] {
-        for line in [&b""[..], b"quit\n", b"fail\n"] {
-            let config = small().when_full(OutboxFull::End);
-            let (mut driver, sender) = driver_with_calls(&config, in_place);
-            driver.peer().send(line);
-            for number in 0..5 {
-                assert_eq!(sender.send(message(number)).is_ok(), number < 4);
-            }
-            driver.settle();
-            assert!(driver.is_dropped());
-            assert_eq!((driver.operations().shutdowns, driver.operations().resets), (0, 1));
-        }
-    }
-}
-
-#[test]
-fn a_protocol_that_fails_before_accepted_messages_are_sent_resets_its_connection() {
-    for in_place in [false, true] {
-        for messages in 0..2 {
-            let (mut driver, sender) = driver_with_calls(&small(), in_place);
-            driver.peer().send(b"fail\n");
-            (0..messages).for_each(|number| sender.send(message(number)).expect("there is room"));
-            driver.settle();
-            assert!(driver.is_dropped());
-            assert_eq!(driver.operations().resets, messages);
-        }
-    }
 }
 
 #[test]
