@@ -12,18 +12,18 @@ use rotor_bench::{json, measure};
 
 fn main() -> ExitCode {
     let words = || env::args().skip(2);
+    if words().any(|word| matches!(word.as_str(), "--help" | "-h")) {
+        return help();
+    }
     match env::args().nth(1).as_deref() {
-        None | Some("help" | "--help" | "-h") => {
-            print!("{USAGE}\n{}\n{}\n{}", compare::USAGE, compare::names(), json::USAGE);
-            ExitCode::SUCCESS
-        }
+        None | Some("help" | "--help" | "-h") => help(),
         Some("compare") => match Options::parse_compare(words()) {
             Ok(options) => show(compare::run(&options)),
-            Err(e) => refuse(&e, compare::USAGE),
+            Err(e) => refuse(&e, &format!("{}\n{}", compare::USAGE, compare::names())),
         },
         Some("memory") => match Options::parse_memory(words()) {
             Ok(options) => show(compare::run_memory(&options)),
-            Err(e) => refuse(&e, compare::USAGE),
+            Err(e) => refuse(&e, &format!("{}\n{}", compare::USAGE, compare::names())),
         },
         Some("json") => match json::Options::parse(words()) {
             Ok(options) => show(json::run(&options)),
@@ -38,6 +38,11 @@ fn main() -> ExitCode {
             Err(e) => refuse(&e, USAGE),
         },
     }
+}
+
+fn help() -> ExitCode {
+    print!("{USAGE}\n{}\n{}\n{}", compare::USAGE, compare::names(), json::USAGE);
+    ExitCode::SUCCESS
 }
 
 fn refuse(error: &dyn Error, usage: &str) -> ExitCode {
