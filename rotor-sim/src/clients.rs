@@ -68,7 +68,10 @@ impl Sim {
         let added =
             self.with(host, |instance| instance.add_machine_with(|scope| client.start(scope)));
         match added {
-            Some(Ok(_)) => Ok(transcript),
+            Some(Ok(_)) => {
+                self.scripts.push((host.index, transcript.clone()));
+                Ok(transcript)
+            }
             Some(Err(error)) => {
                 Err(self.failure(property::HOST_WORKS, format!("a client has no place: {error}")))
             }

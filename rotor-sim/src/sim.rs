@@ -18,6 +18,7 @@ use crate::network::Network;
 use crate::property;
 use crate::strikes::Strikes;
 use crate::trace::TraceEvent;
+use crate::transcript::TranscriptHandle;
 use crate::work::{Work, WorkBounds};
 use crate::world::{Shared, SimEvent, World};
 
@@ -73,6 +74,8 @@ pub struct Sim {
     pub(crate) is_chaos_scheduled: bool,
     /// The hosts that have a turn in this round.
     pub(crate) round: Vec<u32>,
+    /// What [`play`](Sim::play) has begun, and on which host.
+    pub(crate) scripts: Vec<(u32, TranscriptHandle)>,
 }
 
 impl Sim {
@@ -89,6 +92,7 @@ impl Sim {
             has_chaos: false,
             is_chaos_scheduled: false,
             round: Vec::new(),
+            scripts: Vec::new(),
         }
     }
 
@@ -410,6 +414,12 @@ impl Sim {
             world.jobs.len(),
             world.partitions.len()
         ));
+        for (index, transcript) in &self.scripts {
+            if let Some(Err(why)) = transcript.read().outcome {
+                let name = &world.hosts[*index as usize].name;
+                text.push_str(&format!("\n  a script of {name} ended early: {why}"));
+            }
+        }
         text
     }
 

@@ -78,3 +78,19 @@ fn a_standstill_is_distinguished_from_a_slow_run() -> Result<(), Failure> {
     assert!(still.message().contains("of which nothing happens"), "{}", still.message());
     Ok(())
 }
+
+#[test]
+fn a_report_says_why_scripts_ended_early() -> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let nobody: SocketAddr = "10.9.9.9:80".parse().expect("an address");
+    let clients = sim.host_of_clients::<SimTcpStream>("clients")?;
+    sim.play(clients, Script::new().expect(b"hello").patience(SECOND), nobody)?;
+    sim.play(clients, Script::new(), nobody)?;
+    let failure = sim.run_until(10 * SECOND, |_| false).expect_err("it never holds").to_string();
+    assert_eq!(
+        failure.matches("a script of clients ended early: it took too long\n").count(),
+        1,
+        "{failure}"
+    );
+    Ok(())
+}
