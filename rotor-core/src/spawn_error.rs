@@ -1,13 +1,16 @@
 //! `SpawnError`: why a machine was not made, with the seed if it was not used.
 
-use std::any::type_name;
 use std::error::Error;
 use std::fmt;
 
+use crate::causes::with_causes;
 use crate::guard::Panicked;
 use crate::response::BoxError;
 
 /// The error of a machine that was not made: the cause, and the seed if it was not used.
+///
+/// `Debug` shows the message with its causes, because `main` prints the error that it returns with
+/// `Debug`.
 pub struct SpawnError<S> {
     /// Why the machine was not made.
     pub cause: SpawnCause,
@@ -39,10 +42,8 @@ impl<S> SpawnError<S> {
 
 impl<S> fmt::Debug for SpawnError<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SpawnError")
-            .field("cause", &self.cause)
-            .field("seed", &self.seed.as_ref().map(|_| type_name::<S>()))
-            .finish()
+        write!(f, "{self}")?;
+        self.source().map_or(Ok(()), |cause| write!(f, ": {}", with_causes(cause)))
     }
 }
 
@@ -92,5 +93,8 @@ mod tests {
         let source = error(SpawnCause::Failed("port in use".into()));
         assert_eq!(source.source().map(|cause| cause.to_string()).as_deref(), Some("port in use"));
         assert!(error(SpawnCause::Ended).source().is_none());
+        assert_eq!(format!("{source:?}"), "the machine could not be made: port in use");
+        let ended = error(SpawnCause::Ended);
+        assert_eq!(format!("{ended:?}"), "the machine ended while it was made");
     }
 }
