@@ -4,19 +4,20 @@
 //! Neither is related to `std::future::Future`: there is no executor, and nothing is polled. The
 //! machine is woken when the value has been set.
 
+mod cancellation;
 mod poll_cancelled;
 mod poll_ready;
+mod waiter;
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{PoisonError, Weak};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+pub(crate) use self::cancellation::{Cancellations, OnCancel, WaiterQueue};
+pub(crate) use self::waiter::{PortCounter, Waiter};
 use crate::notifier::Notifier;
-use crate::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
-use crate::sync::atomic::{AtomicBool, AtomicUsize};
-use crate::sync::thread::{self, Thread};
-use crate::sync::{self, Mutex, MutexGuard};
+use crate::sync::{self, Mutex, MutexGuard, thread};
 
 /// The receiver of a one-shot channel, which a machine keeps. Not related to
 /// [`std::future::Future`].
@@ -107,146 +108,6 @@ impl fmt::Display for FutureError {
 }
 
 impl std::error::Error for FutureError {}
-
-/// What is woken when the value is set.
-pub(crate) enum Waiter {
-    Machine(Notifier),
-    Thread(Thread),
-    /// A machine that is woken once for several values together.
-    PortCounter(Arc<PortCounter>),
-}
-
-/// Counts ports that have not been set or dropped yet. When the count reaches zero, a machine is
-/// woken.
-pub(crate) struct PortCounter {
-    machine: Notifier,
-    left: AtomicUsize,
-}
-
-impl PortCounter {
-    /// Makes a counter with a count of one, which stands for ports that may still be added.
-    pub(crate) fn new(machine: Notifier) -> PortCounter {
-        PortCounter { machine, left: AtomicUsize::new(1) }
-    }
-
-    /// Adds a port.
-    pub(crate) fn add_port(&self) {
-        self.left.fetch_add(1, Relaxed);
-    }
-
-    /// Counts down by one. Returns `false` if the machine is gone.
-    pub(crate) fn remove_port(&self) -> bool {
-        // `AcqRel`: the machine, which the last port wakes, sees everything that was written before
-        // each of the calls.
-        match self.left.fetch_sub(1, AcqRel) {
-            1 => self.machine.wakeup(),
-            _ => self.machine.is_alive(),
-        }
-    }
-}
-
-impl Waiter {
-    /// Wakes the waiter. Returns `false` if it is gone.
-    fn wake(&self) -> bool {
-        match self {
-            Waiter::Machine(notifier) => notifier.wakeup(),
-            Waiter::Thread(thread) => {
-                // This is not lost if the thread is about to park: `park` then returns at once.
-                thread.unpark();
-                true
-            }
-            Waiter::PortCounter(counter) => counter.remove_port(),
-        }
-    }
-
-    fn is_alive(&self) -> bool {
-        match self {
-            Waiter::Machine(notifier) => notifier.is_alive(),
-            // The thread holds the future as long as it waits. When it stops waiting, the state is
-            // `Cancelled`.
-            Waiter::Thread(_) => true,
-            Waiter::PortCounter(counter) => counter.machine.is_alive(),
-        }
-    }
-
-    /// Records that the port has ended although its future is gone.
-    fn release_port(&self) {
-        if let Waiter::PortCounter(counter) = self {
-            counter.remove_port();
-        }
-    }
-}
-
-/// What is notified when the future is dropped.
-pub(crate) enum OnCancel {
-    Nobody,
-    Machine(Notifier),
-    /// Async code that computes the value.
-    Waker(Waker),
-    Server(Arc<Cancellations>),
-    /// The queue in which the future had a place, which becomes free. `Weak`, because the queue
-    /// holds the port, and must be dropped together with the last one that could serve it.
-    Queue(Weak<dyn WaiterQueue>, u64),
-}
-
-/// A queue of futures that wait for a value. A future that does not wait any more leaves it.
-pub(crate) trait WaiterQueue: Send + Sync {
-    fn remove(&self, place: u64);
-
-    /// Called if the future was dropped with its value in it. Usually the drop of the value passes
-    /// it on to the next waiter. If the value does nothing when it is dropped, this method must do
-    /// so.
-    fn value_unclaimed(&self) {}
-}
-
-/// Tells a machine that one of many futures was dropped, so that it searches them only then.
-pub(crate) struct Cancellations {
-    server: Notifier,
-    happened: AtomicBool,
-}
-
-impl Cancellations {
-    pub(crate) fn new(server: Notifier) -> Cancellations {
-        Cancellations { server, happened: AtomicBool::new(false) }
-    }
-
-    /// Returns whether a future was dropped since the last call.
-    pub(crate) fn take(&self) -> bool {
-        self.happened.swap(false, AcqRel)
-    }
-
-    fn notify(&self) {
-        // Set before the wake-up, so that the server finds it.
-        self.happened.store(true, Release);
-        self.server.wakeup();
-    }
-}
-
-impl OnCancel {
-    fn value_unclaimed(&self) {
-        if let OnCancel::Queue(queue, _) = self
-            && let Some(queue) = queue.upgrade()
-        {
-            queue.value_unclaimed();
-        }
-    }
-
-    fn notify(&self) {
-        match self {
-            OnCancel::Nobody => {}
-            OnCancel::Machine(notifier) => {
-                notifier.wakeup();
-            }
-            OnCancel::Waker(waker) => waker.wake_by_ref(),
-            OnCancel::Server(cancellations) => cancellations.notify(),
-            OnCancel::Queue(queue, place) => {
-                if let Some(queue) = queue.upgrade() {
-                    queue.remove(*place);
-                }
-            }
-        }
-    }
-}
 
 struct Cell<V> {
     shared: Mutex<Shared<V>>,

@@ -7,6 +7,7 @@ mod handler;
 mod head;
 mod interceptors;
 mod into_next;
+mod methods;
 mod route_fn;
 
 use std::fmt;
@@ -404,66 +405,6 @@ impl<C: 'static> Router<C> {
     pub fn nest(mut self, prefix: &str, router: Router<C>) -> Result<Router<C>, RouteError> {
         self.table.nest(&Prefix::parse(prefix)?, router.table)?;
         Ok(self)
-    }
-
-    /// Adds a function for GET and HEAD; see [`on`](Router::on).
-    ///
-    /// # Errors
-    ///
-    /// As `on`.
-    pub fn get<F, M>(self, path: &str, function: F) -> Result<Router<C>, RouteError>
-    where
-        F: RouteHandler<C, M>,
-    {
-        self.on(Method::Get, path, function)
-    }
-
-    /// Adds a function for POST; see [`on`](Router::on).
-    ///
-    /// # Errors
-    ///
-    /// As `on`.
-    pub fn post<F, M>(self, path: &str, function: F) -> Result<Router<C>, RouteError>
-    where
-        F: RouteHandler<C, M>,
-    {
-        self.on(Method::Post, path, function)
-    }
-
-    /// Adds a function for PUT; see [`on`](Router::on).
-    ///
-    /// # Errors
-    ///
-    /// As `on`.
-    pub fn put<F, M>(self, path: &str, function: F) -> Result<Router<C>, RouteError>
-    where
-        F: RouteHandler<C, M>,
-    {
-        self.on(Method::Put, path, function)
-    }
-
-    /// Adds a function for PATCH; see [`on`](Router::on).
-    ///
-    /// # Errors
-    ///
-    /// As `on`.
-    pub fn patch<F, M>(self, path: &str, function: F) -> Result<Router<C>, RouteError>
-    where
-        F: RouteHandler<C, M>,
-    {
-        self.on(Method::Patch, path, function)
-    }
-
-    /// Adds a function for DELETE; see [`on`](Router::on).
-    ///
-    /// # Errors
-    ///
-    /// As `on`.
-    pub fn delete<F, M>(self, path: &str, function: F) -> Result<Router<C>, RouteError>
-    where
-        F: RouteHandler<C, M>,
-    {
-        self.on(Method::Delete, path, function)
     }
 
     /// Runs a server with these functions, and with a context for each loop, until the process is
