@@ -1,8 +1,9 @@
 //! `TlsConfigError`: why a server or a client cannot be made with some settings.
 
-use std::io;
+use std::{fmt, io};
 
 use quick_error::quick_error;
+use rotor_core::with_causes;
 
 use crate::error::Cause;
 
@@ -11,8 +12,8 @@ quick_error! {
     /// errors are for the operator of the program; nothing was changed.
     ///
     /// The text in each variant says where the data was read: the path of a file, or that it was
-    /// passed in memory.
-    #[derive(Debug)]
+    /// passed in memory. `Debug` shows the message with its causes, because `main` prints the error
+    /// that it returns with `Debug`.
     #[non_exhaustive]
     pub enum TlsConfigError {
         /// A file cannot be read.
@@ -78,5 +79,11 @@ quick_error! {
             display("these settings cannot be used")
             source(&**error)
         }
+    }
+}
+
+impl fmt::Debug for TlsConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", with_causes(self))
     }
 }

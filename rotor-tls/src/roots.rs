@@ -76,6 +76,11 @@ impl Roots {
 
     /// Adds the certificates of a file in PEM.
     ///
+    /// A server's self-signed certificate is its own root, unless it is marked as an issuer's: then
+    /// the server is refused (`CaUsedAsEndEntity`,
+    /// [`WrongPurpose`](crate::CertificateFault::WrongPurpose)). `openssl req -x509` marks it so
+    /// without `-addext basicConstraints=critical,CA:FALSE`.
+    ///
     /// # Errors
     ///
     /// If the file cannot be read, has no certificate, or has a malformed one.

@@ -56,6 +56,7 @@ fn errors_about_files_name_the_file_and_a_remedy() {
         let error = Identity::from_pem_files(chain, key).expect_err("it is wrong");
         let text = with_causes(&error).to_string();
         assert!(text.contains(place) && text.contains(expected), "{text}");
+        assert_eq!(format!("{error:?}"), text);
     }
     let identity = Identity::from_pem_files(&chain, &key).expect("they are right");
     assert_eq!(identity.names().collect::<Vec<_>>(), ["localhost"]);

@@ -10,8 +10,10 @@ use rustix::io::Errno;
 
 /// The system provides no ring. Nothing was changed; a loop on mio does the same
 /// ([`choose`](crate::choose())).
+///
+/// `Debug` shows the message with its causes, because `main` prints the error that it returns with
+/// `Debug`.
 #[doc(alias = "Refused")]
-#[derive(Debug)]
 pub struct RingUnavailable {
     step: Step,
     error: io::Error,
@@ -111,6 +113,12 @@ impl fmt::Display for RingUnavailable {
     }
 }
 
+impl fmt::Debug for RingUnavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", with_causes(self))
+    }
+}
+
 impl Error for RingUnavailable {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&self.error)
@@ -154,6 +162,7 @@ mod tests {
             let said = refused.to_string();
             assert!(said.starts_with("io_uring refused: ") && said.contains(text), "{said}");
             assert!(refused.source().is_some());
+            assert_eq!(format!("{refused:?}"), with_causes(&refused).to_string());
             let kind = refused.error().kind();
             assert_eq!(io::Error::from(refused).kind(), kind);
         }
