@@ -107,6 +107,12 @@ fn a_file_that_has_shrunk_resets_the_connection() {
 
 #[test]
 fn neither_bytes_nor_an_end_follow_lost_output() {
+    for fails in [false, true] {
+        check_end_after_lost_output(fails);
+    }
+}
+
+fn check_end_after_lost_output(fails: bool) {
     let directory = Directory::create();
     let file = Arc::new(File::open(directory.file("content", [b'f'; 10])).expect("it is there"));
     let mut driver = probe_with::<false>(
@@ -117,6 +123,9 @@ fn neither_bytes_nor_an_end_follow_lost_output() {
             let Event::Read(_) = event else { return Intent::of(me).bytes(1).no_deadline() };
             let is_last = transport.input.len() == 1;
             transport.input.consume(1);
+            if is_last && fails {
+                return Intent::error("as asked");
+            }
             if is_last {
                 transport.output.write_all(b"!").expect("open");
                 return Intent::done();

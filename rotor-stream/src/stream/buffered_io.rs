@@ -228,10 +228,11 @@ impl<S: StreamSocket> BufferedIo<S> {
     }
 
     /// The same if the protocol's output was not all taken, or part of it was lost: the peer would
-    /// assume that it was complete.
+    /// assume that it was complete. After a failed write nothing waits any more, but the connection
+    /// may still exist, for example if a file has become shorter.
     #[cold]
     pub(super) fn reset_if_unsent(&mut self) {
-        if self.has_output() || self.output.is_incomplete() {
+        if self.has_output() || self.output.is_incomplete() || self.write_error.is_some() {
             self.reset();
         }
     }
