@@ -82,7 +82,7 @@ pub struct GroupHandle {
     handles: Vec<LoopHandle>,
 }
 
-/// The error of a loop of a group that could not be made. The other loops were stopped.
+/// The error of a loop of a group that could not be made. The other loops were dropped.
 #[derive(Debug)]
 pub struct StartError {
     /// The number of the loop, counted from 0.
@@ -106,13 +106,17 @@ impl LoopGroup {
     /// Starts one loop for each of `parts`, on a thread of its own, where `make` creates it from
     /// the part and its number (from 0). Returns when all loops are made.
     ///
+    /// No loop runs before all of them are made. So if one cannot be made, the others have accepted
+    /// nothing that would be lost. `make` must not wait for something that another loop of the
+    /// group does only when it runs.
+    ///
     /// A part is whatever each loop needs for itself: usually the listener that
     /// [`TcpListeners`](crate::net::TcpListeners) opened for it.
     ///
     /// # Errors
     ///
     /// Fails if one of the loops could not be made: `make` returned an error or panicked, or the
-    /// system has no thread left. The other loops were stopped.
+    /// system has no thread left. The other loops are dropped and have not run.
     pub fn start<P, M, B, F>(
         parts: impl IntoIterator<Item = P>,
         make: F,
@@ -123,16 +127,18 @@ impl LoopGroup {
         B: Backend,
         F: Fn(P, usize) -> Result<LoopInstance<M, B>, BoxError> + Clone + Send + 'static,
     {
-        // Before any loop runs: if the iterator panics, there is no handle yet that could stop the
-        // loops that were started.
+        // Before any thread is started: if the iterator panics, no loop is made.
         let parts: Vec<P> = parts.into_iter().collect();
         let (sender, created) = mpsc::channel();
         let (ending, ended) = mpsc::channel();
         let mut group = LoopGroup { handles: Vec::new(), threads: Vec::new(), ended };
+        let mut begins = Vec::new();
         let mut failed = None;
         for (index, part) in parts.into_iter().enumerate() {
             let (make, sender) = (make.clone(), sender.clone());
             let ending = EndGuard { index, ended: ending.clone() };
+            let (begin, may_begin) = mpsc::channel::<()>();
+            begins.push(begin);
             let run = move || {
                 // Dropped last: by then, the loop and everything in it are gone.
                 let _ending = ending;
@@ -146,12 +152,16 @@ impl LoopGroup {
                 let _ = sender.send((index, Ok(instance.handle())));
                 // `start` waits until all senders are dropped.
                 drop((make, sender));
-                instance.run()
+                match may_begin.recv() {
+                    Ok(()) => instance.run(),
+                    // Another loop was not made.
+                    Err(_) => Ok(Exit::Stopped),
+                }
             };
             match Builder::new().name(format!("loop-{index}")).spawn(run) {
                 Ok(thread) => group.threads.push(Some(thread)),
                 Err(error) => {
-                    // The remaining ones are not started, because they would be stopped at once.
+                    // The remaining ones are not started, because they would be dropped at once.
                     failed = Some(StartError { index, cause: error.into() });
                     break;
                 }
@@ -159,8 +169,8 @@ impl LoopGroup {
         }
         // Otherwise the loop below would wait for this sender.
         drop(sender);
-        // Waits for all threads, so that every loop that was made can be stopped. A thread that
-        // panics sends nothing.
+        // Waits for all threads, so that no loop runs before all are made. A thread that panics sends
+        // nothing.
         let mut pending: BTreeSet<usize> = (0..group.threads.len()).collect();
         for (index, created) in created {
             pending.remove(&index);
@@ -174,8 +184,13 @@ impl LoopGroup {
             failed = Some(StartError { index, cause: "the thread that makes it panicked".into() });
         }
         match failed {
-            None => Ok(group),
-            Some(error) => Err(error), // dropping the group stops the loops that were made
+            None => {
+                // Fails for no thread: each of them waits for this.
+                begins.into_iter().for_each(|begin| _ = begin.send(()));
+                Ok(group)
+            }
+            // Dropping the senders drops the loops that were made.
+            Some(error) => Err(error),
         }
     }
 

@@ -1,9 +1,10 @@
 //! Several loops on several threads.
 
 use std::io;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Barrier, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use rotor_core::threads::{LoopGroup, StartError};
@@ -110,6 +111,32 @@ fn a_loop_that_cannot_be_made_stops_the_others() {
             assert_eq!(gone.iter().count(), 3, "the others have ended");
         }
     }
+}
+
+#[test]
+fn no_loop_runs_before_all_are_made() {
+    let has_run = Arc::new(AtomicBool::new(false));
+    let started = LoopGroup::start(0..2, {
+        let has_run = has_run.clone();
+        move |_: usize, index| {
+            if index == 1 {
+                // Long enough for the other loop, if it were to run.
+                (0..10_000).take_while(|_| !has_run.load(SeqCst)).for_each(|_| thread::yield_now());
+                return Err("no luck".into());
+            }
+            let has_run = has_run.clone();
+            let mut creator = Loop::<Actor<()>>::new(&Config::new())?;
+            creator.add_machine_with(|_| {
+                Response::again(actor(move |_, _| {
+                    has_run.store(true, SeqCst);
+                    Response::done()
+                }))
+            })?;
+            Ok(creator.instantiate(()))
+        }
+    });
+    assert_eq!(started.expect_err("one of them is not made").index, 1);
+    assert!(!has_run.load(SeqCst), "what it did is lost");
 }
 
 fn source(error: &StartError) -> String {
