@@ -4,9 +4,9 @@ mod waiting;
 use std::sync::Arc;
 
 use loom::sync::{Condvar, Mutex};
-use rotor_core::{OffloadPool, Outcome};
+use rotor_core::{FutureError, Job, OffloadPool, Outcome, Permits};
 
-use waiting::{WaitUntil, WakeOnlyBackend, loop_on, model};
+use waiting::{WaitUntil, WakeOnlyBackend, loop_on, model, small_loop};
 
 /// How many jobs have run; threads can wait for a number.
 #[derive(Clone, Default)]
@@ -98,6 +98,32 @@ fn dropping_the_pool_drops_its_waiting_jobs_and_ends_its_threads() {
             offer(&pool, move || drop(job));
         }
         drop(pool);
+    });
+}
+
+/// The pool ends while its thread has not begun the job, finds no permit for it, or has left it in
+/// the queue for one.
+#[test]
+fn a_job_that_waits_for_a_permit_is_lost_with_its_pool() {
+    model(2, || {
+        let (pool, permits) = (OffloadPool::new(1, 1), Permits::new(0));
+        let mut creator = small_loop(1);
+        let add = creator.add_machine_with(|scope| {
+            let job = scope.job(|_: &Job<'_>| ()).on(&pool).permits(&permits);
+            let mut future = Some(job.start().ok().unwrap());
+            WaitUntil::new(move |_| match future.take().unwrap().take() {
+                Outcome::Pending(pending) => {
+                    future = Some(pending);
+                    false
+                }
+                Outcome::Value(()) => false,
+                Outcome::Lost(lost) => lost == FutureError::Dropped,
+            })
+        });
+        add.unwrap();
+        drop(pool);
+        creator.instantiate(()).run().unwrap();
+        assert_eq!(permits.waiting(), 0);
     });
 }
 

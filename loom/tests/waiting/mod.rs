@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use loom::sync::{Condvar, Mutex};
-use rotor_core::backend::OffloadJob;
+use rotor_core::backend::{JobOrder, OffloadJob};
 use rotor_core::{
     Backend, BackendHandle, Config, EventSet, Infallible, Loop, Machine, OffloadPool, Response,
     Scope, Time, Token, Wake,
@@ -88,7 +88,11 @@ impl BackendHandle for Handle {
     }
 
     fn offload(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
-        self.pool.as_ref().is_some_and(|pool| pool.offer(make))
+        self.offload_job(&JobOrder::default(), make)
+    }
+
+    fn offload_job(&self, order: &JobOrder<'_>, make: &mut dyn FnMut() -> OffloadJob) -> bool {
+        order.offer(self.pool.as_ref(), make)
     }
 }
 

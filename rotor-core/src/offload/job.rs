@@ -5,7 +5,7 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use super::in_flight::InFlightGuard;
-use super::work::{JobEnd, JobStart, OffloadWork, RequeueFn};
+use super::work::{JobEnd, JobStart, KeptPlace, OffloadWork};
 use crate::clock::Clock;
 use crate::coordination::{JobWaiter, Permit, Permits};
 use crate::future::{FutureError, Port, WaiterQueue};
@@ -143,16 +143,17 @@ where
     /// Waits in the queue for a permit; then the job is queued again. If the backend has no queue,
     /// the job runs on the thread that returns the permit.
     fn wait_for_permit(self: Box<Self>, permits: &Permits, begun: &JobStart<'_>) {
-        let requeue_fn = begun.requeue_fn();
+        let kept_place = begun.keep_place();
         let queued_for = begun.queued_for();
-        permits.take_or_enqueue(Box::new(PermitRequest { work: self, requeue_fn, queued_for }));
+        permits.take_or_enqueue(Box::new(PermitRequest { work: self, kept_place, queued_for }));
     }
 }
 
 /// A job that waits in the queue for a permit.
 struct PermitRequest<T, F> {
     work: Box<ClosureJob<T, F>>,
-    requeue_fn: Option<RequeueFn>,
+    /// Its place in the pool, if the backend has one.
+    kept_place: Option<Box<dyn KeptPlace>>,
     queued_for: Duration,
 }
 
@@ -162,7 +163,9 @@ where
     T: Send + 'static,
 {
     fn leave_queue_on_cancel(&self, queue: Weak<dyn WaiterQueue>, place: u64) -> bool {
-        self.work.port.leave_queue_on_cancel(queue, place)
+        let kept_place = self.kept_place.as_ref();
+        kept_place.is_none_or(|kept| kept.leave_queue_on_close(queue.clone(), place))
+            && self.work.port.leave_queue_on_cancel(queue, place)
     }
 
     fn give(mut self: Box<Self>, permit: Permit) {
@@ -175,8 +178,9 @@ where
         if self.work.port.is_cancelled() {
             return self.requeue();
         }
+        let is_pool_closed = self.kept_place.as_ref().is_some_and(|kept| kept.is_pool_closed());
         let ClosureJob { f, port, .. } = *self.work;
-        port.fail(lost);
+        port.fail(if is_pool_closed { FutureError::Dropped } else { lost });
         // The closure is foreign code: even if its drop panics, the others in the queue must be
         // notified.
         drop_guarded(f, "a job without a permit");
@@ -189,8 +193,8 @@ where
     T: Send + 'static,
 {
     fn requeue(self) {
-        match self.requeue_fn {
-            Some(requeue_fn) => requeue_fn(self.work),
+        match self.kept_place {
+            Some(kept_place) => kept_place.requeue(self.work),
             None => run_guarded(self.work, &JobStart::after(self.queued_for)),
         }
     }

@@ -1,12 +1,13 @@
 //! The waiting jobs of a pool, its waiting threads, and which thread to wake.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 
 use super::stats::PoolStats;
 use super::work::OffloadJob;
+use crate::future::WaiterQueue;
 use crate::queue_memory::shrink_empty;
 use crate::sync::Condvar;
 use crate::time::Time;
@@ -54,6 +55,9 @@ pub(super) struct Queue {
     pub(super) threads: usize,
     /// The number of threads that will take no more jobs, and may be in their stop hook.
     pub(super) ending: usize,
+    /// Where jobs wait for something other than a thread: for each, the queue and its place there.
+    waits: BTreeMap<u64, (Weak<dyn WaiterQueue>, u64)>,
+    last_wait: u64,
     /// The numbers of threads that have ended.
     pub(super) free_numbers: Vec<usize>,
     pub(super) is_closed: bool,
@@ -111,6 +115,26 @@ impl Queue {
         let next = self.jobs.pop_front();
         shrink_empty(&mut self.jobs);
         next
+    }
+
+    /// Notes where a job waits for something other than a thread. Returns the number of the note.
+    pub(super) fn add_wait(&mut self, queue: Weak<dyn WaiterQueue>, place: u64) -> u64 {
+        self.last_wait += 1;
+        self.waits.insert(self.last_wait, (queue, place));
+        self.last_wait
+    }
+
+    pub(super) fn remove_wait(&mut self, wait: Option<u64>) {
+        if let Some(wait) = wait {
+            self.waits.remove(&wait);
+        }
+    }
+
+    /// Takes the notes of [`add_wait`](Queue::add_wait).
+    pub(super) fn take_waits(
+        &mut self,
+    ) -> impl Iterator<Item = (Weak<dyn WaiterQueue>, u64)> + use<> {
+        std::mem::take(&mut self.waits).into_values()
     }
 
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = QueuedJob> + use<> {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use super::work::{JobEnd, JobStart, OffloadJob, OffloadWork, RequeueFn};
+use super::work::{JobEnd, JobStart, KeptPlace, OffloadJob, OffloadWork};
 use super::*;
 
 fn offer(pool: &OffloadPool, job: impl FnOnce() + Send + 'static) -> bool {
@@ -286,14 +286,14 @@ fn an_idle_thread_ends_and_the_next_job_starts_another() {
 
 /// A job that waits once, until it is given the value that it needs.
 struct WaitingJob {
-    requeue: mpsc::Sender<(RequeueFn, OffloadJob)>,
+    requeue: mpsc::Sender<(Box<dyn KeptPlace>, OffloadJob)>,
 }
 
 impl OffloadWork for WaitingJob {
     fn run(self: Box<Self>, begun: &JobStart<'_>) -> JobEnd {
-        let requeue_fn = begun.requeue_fn().expect("a pool has a queue");
+        let kept_place = begun.keep_place().expect("a pool has a queue");
         let job: OffloadJob = Box::new(|| {});
-        self.requeue.send((requeue_fn, job)).expect("the test waits");
+        self.requeue.send((kept_place, job)).expect("the test waits");
         JobEnd::Waits
     }
 }
@@ -307,9 +307,9 @@ fn a_job_that_only_waited_on_the_calling_thread_was_not_run_here() {
     let (requeue, requeued) = mpsc::channel();
     assert!(pool.offer(&mut || Box::new(WaitingJob { requeue: requeue.clone() })));
     assert!(offer(&pool, || {}), "the first job takes its turn here");
-    let (requeue_fn, job) = requeued.recv().expect("it has begun");
+    let (kept_place, job) = requeued.recv().expect("it has begun");
     assert_eq!((pool.stats().begun, pool.stats().run_here), (2, 0), "it waits");
-    requeue_fn(job);
+    kept_place.requeue(job);
     drop(held.release);
     let stats = wait_until_idle(&pool);
     assert_eq!((stats.begun, stats.done, stats.run_here), (3, 3, 0), "the pool's thread ran all");

@@ -1,8 +1,10 @@
 //! The work that a pool runs, as the pool sees it.
 
+use std::sync::Weak;
 use std::time::Duration;
 
 use crate::clock::Clock;
+use crate::future::WaiterQueue;
 
 /// Boxed work for another thread: a closure, or a job of [`Scope::job`](crate::Scope::job).
 #[doc(alias = "Job")]
@@ -31,14 +33,24 @@ pub struct JobStart<'a> {
     requeuer: Option<&'a dyn Requeue>,
 }
 
-/// A function that queues work again.
-pub(crate) type RequeueFn = Box<dyn FnOnce(OffloadJob) + Send>;
-
-/// A queue that takes back work that cannot be done yet.
+/// A pool that takes back work that cannot be done yet.
 pub(crate) trait Requeue {
-    /// Returns a function that queues the work again, as the next to begin. It may be called on any
-    /// thread. The work keeps its place in the pool until the function is called or dropped.
-    fn requeue_fn(&self) -> RequeueFn;
+    /// Keeps the work's place in the pool while it waits for something other than a thread.
+    fn keep_place(&self) -> Box<dyn KeptPlace>;
+}
+
+/// The place in a pool of work that waits for something else. It is kept until this is dropped or
+/// the work is queued again.
+pub(crate) trait KeptPlace: Send {
+    /// Notes in which queue the work waits, and where, so that it is removed from there when the
+    /// pool ends. Returns `false` if the pool has ended already.
+    fn leave_queue_on_close(&self, queue: Weak<dyn WaiterQueue>, place: u64) -> bool;
+
+    /// Returns whether the pool has ended, so that the work will not be done.
+    fn is_pool_closed(&self) -> bool;
+
+    /// Queues the work again, as the next to begin. This may be called on any thread.
+    fn requeue(self: Box<Self>, job: OffloadJob);
 }
 
 impl<'a> JobStart<'a> {
@@ -57,8 +69,8 @@ impl<'a> JobStart<'a> {
         self.clock
     }
 
-    pub(crate) fn requeue_fn(&self) -> Option<RequeueFn> {
-        Some(self.requeuer?.requeue_fn())
+    pub(crate) fn keep_place(&self) -> Option<Box<dyn KeptPlace>> {
+        Some(self.requeuer?.keep_place())
     }
 
     /// Returns how long the work has waited for a thread.

@@ -39,8 +39,8 @@ pub struct PermitStats {
     pub waiting_most: usize,
     /// How many had to wait so far.
     pub waited: u64,
-    /// How many stopped waiting without getting a permit: the future was dropped, or it was too
-    /// late.
+    /// How many stopped waiting without getting a permit: the future was dropped, it was too late,
+    /// or the pool of the job ended.
     pub left: u64,
     /// Permits that were given back without having been used.
     pub unused: u64,

@@ -165,10 +165,11 @@ impl Shared {
         self.perform(wake);
     }
 
-    /// Queues a job that had begun before, as the next one.
-    fn push_resumed(self: &Arc<Self>, queued: QueuedJob) {
+    /// Queues a job that had begun before, and does not wait elsewhere any more, as the next one.
+    fn push_resumed(self: &Arc<Self>, queued: QueuedJob, wait: Option<u64>) {
         let wake = {
             let mut queue = self.lock();
+            queue.remove_wait(wait);
             if queue.is_closed {
                 drop(queue);
                 self.places.fetch_sub(1, Relaxed);
@@ -309,15 +310,19 @@ impl Shared {
         self.perform(wake);
     }
 
-    /// Ends the pool. Waiting jobs are dropped, and each thread ends after its job.
+    /// Ends the pool. Waiting jobs are dropped, also those that wait for a permit, and each thread
+    /// ends after its job.
     pub(super) fn close(&self) {
-        let (queued, idle) = {
+        let (queued, idle, waits) = {
             let mut queue = self.lock();
             queue.is_closed = true;
-            (queue.take_all(), std::mem::take(&mut queue.idle))
+            (queue.take_all(), std::mem::take(&mut queue.idle), queue.take_waits())
         };
         idle.iter().for_each(|idle_thread| idle_thread.wakeup.notify_one());
         queued.for_each(|queued| drop_guarded(queued.job, "a job of a pool that is gone"));
+        waits
+            .filter_map(|(queue, place)| Some((queue.upgrade()?, place)))
+            .for_each(|(queue, place)| queue.remove(place));
     }
 }
 

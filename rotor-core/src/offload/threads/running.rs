@@ -1,14 +1,16 @@
 //! Running a job: its outcome, and its place while it waits for something other than a thread.
 
-use std::sync::Arc;
+use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 
 use super::Shared;
 use super::recording::RunRecord;
+use crate::future::WaiterQueue;
 use crate::guard::{guard, log_guarded};
 use crate::offload::queue::QueuedJob;
 use crate::offload::settings::OnJobPanic;
-use crate::offload::work::{JobStart, Requeue, RequeueFn};
+use crate::offload::work::{JobStart, KeptPlace, OffloadJob, Requeue};
 use crate::time::Time;
 
 impl Shared {
@@ -34,25 +36,48 @@ struct Requeuer<'a> {
 }
 
 impl Requeue for Requeuer<'_> {
-    fn requeue_fn(&self) -> RequeueFn {
+    fn keep_place(&self) -> Box<dyn KeptPlace> {
         self.shared.places.fetch_add(1, Relaxed);
-        let (mut place, since) = (OwnedPlaceGuard(Some(self.shared.clone())), self.since);
-        Box::new(move |job| {
-            // Once queued, the job keeps the place.
-            if let Some(shared) = place.0.take() {
-                shared.push_resumed(QueuedJob { job, since });
-            }
-        })
+        let (shared, wait) = (Some(self.shared.clone()), Cell::new(None));
+        Box::new(WaitingJobPlace { shared, since: self.since, wait })
     }
 }
 
 /// The place of a job that waits for something other than a thread.
-struct OwnedPlaceGuard(Option<Arc<Shared>>);
+struct WaitingJobPlace {
+    /// `None` once the job is queued again, and keeps the place.
+    shared: Option<Arc<Shared>>,
+    since: Time,
+    /// The number under which the pool knows where the job waits.
+    wait: Cell<Option<u64>>,
+}
 
-impl Drop for OwnedPlaceGuard {
+impl KeptPlace for WaitingJobPlace {
+    fn leave_queue_on_close(&self, queue: Weak<dyn WaiterQueue>, place: u64) -> bool {
+        let Some(shared) = &self.shared else { return false };
+        let mut pool_queue = shared.lock();
+        if !pool_queue.is_closed {
+            self.wait.set(Some(pool_queue.add_wait(queue, place)));
+        }
+        !pool_queue.is_closed
+    }
+
+    fn is_pool_closed(&self) -> bool {
+        self.shared.as_ref().is_none_or(|shared| shared.lock().is_closed)
+    }
+
+    fn requeue(mut self: Box<Self>, job: OffloadJob) {
+        if let Some(shared) = self.shared.take() {
+            shared.push_resumed(QueuedJob { job, since: self.since }, self.wait.get());
+        }
+    }
+}
+
+impl Drop for WaitingJobPlace {
     fn drop(&mut self) {
-        if let Some(shared) = &self.0 {
+        if let Some(shared) = &self.shared {
             shared.places.fetch_sub(1, Relaxed);
+            shared.lock().remove_wait(self.wait.get());
         }
     }
 }
