@@ -140,6 +140,7 @@ pub mod hand_over;
 mod handler_times;
 mod histogram;
 mod last_machines;
+mod log_limit;
 mod loop_kind;
 mod loop_times;
 mod machine;

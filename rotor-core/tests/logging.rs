@@ -6,7 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
-use rotor_core::{Config, Event, EventSet, ExitPolicy, Infallible, Loop, Machine, Response, Scope};
+use rotor_core::{
+    Config, Event, EventSet, ExitPolicy, Infallible, Loop, Machine, OffloadPool, Response, Scope,
+};
 
 struct MemoryLogger(Mutex<Vec<(Level, String)>>);
 
@@ -146,4 +148,13 @@ fn a_failed_machine_is_logged_once_and_a_finished_one_is_not() {
     let text = "machine 0v0 (inner) has no handler `ready` for {}; if it has `handle`, the layer \
                 around it is to call that";
     assert_eq!(warned, if cfg!(debug_assertions) { vec![text] } else { vec![] });
+
+    // No thread can have a stack of that size.
+    let pool = OffloadPool::builder().stack_bytes(usize::MAX / 4).build().expect("no thread yet");
+    for _ in 0..3 {
+        assert!(!pool.offer(&mut || Box::new(|| {})), "there is no thread for it");
+    }
+    let warned = take_logged(Level::Debug);
+    let text = "no thread for work that was offloaded: ";
+    assert!(matches!(&warned[..], [once] if once.starts_with(text)), "{warned:?}");
 }

@@ -52,6 +52,7 @@ use crate::blocking::{
     Blocking, Parker, RunnerHandle, Sections, TakeoverResult, ThreadQueue, WatchGuard,
 };
 use crate::environment::Environment;
+use crate::log_limit::LogLimit;
 use crate::machine::Machine;
 use crate::sync::{Condvar, Mutex};
 
@@ -77,6 +78,8 @@ pub(super) struct Relay<M: Machine, B: Backend> {
     /// The place from which the loop can be taken now.
     shared_state: Mutex<Option<Weak<SharedState<M, B>>>>,
     late: LateAnswers<M>,
+    /// Of the message that no thread can be started, which each section may repeat.
+    start_failures: LogLimit,
 }
 
 type ThreadMain<M, B> = fn(&Arc<Relay<M, B>>, Arc<Parker<ThreadWork<M, B>>>, ThreadLifetime);
@@ -146,6 +149,7 @@ where
             runner: Mutex::new(None),
             ended: Mutex::new(None),
             ended_condvar: Condvar::new(),
+            start_failures: LogLimit::default(),
         })
     }
 

@@ -6,7 +6,7 @@ use super::Relay;
 use super::state_cell::StateCell;
 use super::thread_work::ThreadWork;
 use super::worker::{ThreadLifetime, Worker};
-use crate::backend::Backend;
+use crate::backend::{Backend, BackendHandle};
 use crate::blocking::Parker;
 use crate::guard::log_guarded;
 use crate::machine::Machine;
@@ -41,7 +41,15 @@ where
             }
             Err(error) => {
                 self.threads.remove();
-                log_guarded!(warn, "no thread to go on with a loop, which blocks: {error}");
+                if let Some(suppressed) =
+                    self.start_failures.try_pass(self.environment.handle.now())
+                {
+                    log_guarded!(
+                        warn,
+                        "no thread to go on with a loop, which blocks: {error} ({suppressed} such \
+                         messages were suppressed)"
+                    );
+                }
                 Err(work)
             }
         }

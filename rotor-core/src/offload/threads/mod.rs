@@ -29,6 +29,7 @@ use super::stats::PoolStats;
 use super::work::OffloadJob;
 use crate::clock::Clock;
 use crate::guard::{drop_guarded, guard, log_guarded};
+use crate::log_limit::LogLimit;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::thread::Builder;
 use crate::sync::{Mutex, MutexGuard};
@@ -43,6 +44,8 @@ pub(super) struct Shared {
     threads: AtomicUsize,
     pub(super) settings: Settings,
     clock: Clock,
+    /// Of the message that no thread can be started, which each job may repeat.
+    start_failures: LogLimit,
 }
 
 impl Shared {
@@ -53,6 +56,7 @@ impl Shared {
             threads: AtomicUsize::new(0),
             settings,
             clock: Clock::new(),
+            start_failures: LogLimit::default(),
         }
     }
 
@@ -197,7 +201,13 @@ impl Shared {
     /// was about to start and would have looked for jobs.
     #[cold]
     fn handle_start_failure(self: &Arc<Self>, error: &io::Error) {
-        log_guarded!(warn, "no thread for work that was offloaded: {error}");
+        if let Some(suppressed) = self.start_failures.try_pass(self.clock.now()) {
+            log_guarded!(
+                warn,
+                "no thread for work that was offloaded: {error} ({suppressed} such messages were \
+                 suppressed)"
+            );
+        }
         let wake = {
             let mut queue = self.lock();
             // Under the lock, because the last other thread may be about to end.
