@@ -8,6 +8,7 @@ use mio::Registry;
 use mio::event::Source;
 
 use crate::event_set::Interest;
+use crate::guard::log_guarded;
 use crate::mio_backend::MioHandle;
 use crate::token::Token;
 
@@ -56,7 +57,7 @@ impl<S: Source> Drop for RegisteredSource<S> {
             && let Err(error) = registry.deregister(&mut self.source)
         {
             // Only logged: the kernel removes the registration with the last descriptor (epoll(7)).
-            log::debug!("a socket that is closed was not deregistered: {error}");
+            log_guarded!(debug, "a socket that is closed was not deregistered: {error}");
         }
     }
 }
