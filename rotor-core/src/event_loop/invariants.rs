@@ -37,10 +37,11 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         self.core().dispatch().check_queue()
     }
 
-    /// Checks that each machine with a granted slot exists and will be called, so that no slot is
-    /// kept forever.
+    /// Checks that each machine with a granted slot exists and will be called, or is in a handler
+    /// on another thread, so that no slot is kept forever.
     fn check_granted(&self) -> Result<(), String> {
-        let slots = self.core().dispatch().slots();
+        let dispatch = self.core().dispatch();
+        let slots = dispatch.slots();
         let granted = self.environment.waiters.check(slots.vacant())?;
         let wakes = &self.environment.wakes;
         let will_be_woken = |token: Token| {
@@ -49,7 +50,9 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
                     .states()
                     .any(|(other, state)| other == token && state.pending.has(Calls::WAKEUP))
         };
-        match granted.into_iter().find(|token| !will_be_woken(*token)) {
+        // A handler on another thread may be the one that was woken for the slot.
+        let keeps_slot = |token: Token| dispatch.is_detached(token) || will_be_woken(token);
+        match granted.into_iter().find(|token| !keeps_slot(*token)) {
             Some(token) => {
                 Err(format!("a slot was granted to machine {token}, which will not be woken"))
             }

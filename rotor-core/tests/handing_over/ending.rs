@@ -60,6 +60,35 @@ fn a_machine_dropped_by_a_drain_ends_quietly_when_the_loop_runs_again() {
 }
 
 #[test]
+fn a_machine_in_a_section_keeps_its_free_slot_while_the_loop_is_stopped() {
+    let mut rig = Rig::new(&config().machines_max(2));
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    let mut is_granted = false;
+    rig.add(move |_, scope| {
+        if !std::mem::replace(&mut is_granted, true) {
+            scope.wake_on_free_slot();
+            return Response::keep(());
+        }
+        scope.blocking(|| section(&began, &ends));
+        let has_free_slot = scope.has_free_slot();
+        scope.entries.push(has_free_slot.to_string());
+        Response::done()
+    });
+    let running = start(rig);
+    begins.recv().expect("the section begins");
+    running.handle.stop();
+    let (mut instance, exit) = running.thread.join().expect("no panic");
+    assert_eq!(exit, Exit::Stopped);
+    instance.check_invariants().expect("the books agree");
+    instance
+        .add_machine_with(|_| Response::ok(actor(|_, _| Response::keep(()))))
+        .expect_err("the slot is reserved");
+    drop(end);
+    assert_eq!(instance.run().expect("it waits"), Exit::Empty);
+    assert_eq!(instance.context().entries, ["true"]);
+}
+
+#[test]
 fn a_machine_in_a_section_is_notified_of_a_drain_afterwards() {
     let mut rig = Rig::new(&config());
     let ((began, begins), (end, ends)) = (gate(), gate());
