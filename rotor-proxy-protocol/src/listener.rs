@@ -4,9 +4,9 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-use rotor_core::backend::{BackendHandle, Source};
+use rotor_core::Scope;
+use rotor_core::backend::Source;
 use rotor_core::net::{ListenOptions, Listener};
-use rotor_core::{Interest, Scope, Token};
 
 use crate::proxy_protocol::ProxyProtocol;
 use crate::stream::ProxyStream;
@@ -63,18 +63,7 @@ impl<L> ProxyListener<L> {
 }
 
 impl<L: Source> Source for ProxyListener<L> {
-    fn register(
-        &mut self,
-        backend: &dyn BackendHandle,
-        token: Token,
-        interest: Interest,
-    ) -> io::Result<()> {
-        self.listener.register(backend, token, interest)
-    }
-
-    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-        self.listener.deregister(backend)
-    }
+    rotor_core::rotor_forward_source!(listener);
 }
 
 impl<L: Listener> Listener for ProxyListener<L> {

@@ -6,9 +6,9 @@ use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 
-use rotor_core::backend::{BackendHandle, Source};
+use rotor_core::Scope;
+use rotor_core::backend::Source;
 use rotor_core::net::{ReadBuf, StreamSocket};
-use rotor_core::{Interest, Scope, Token};
 
 use crate::established::Established;
 use crate::header::ProxyHeader;
@@ -151,18 +151,7 @@ impl<S: StreamSocket> Write for ProxyStream<S> {
 }
 
 impl<S: Source> Source for ProxyStream<S> {
-    fn register(
-        &mut self,
-        backend: &dyn BackendHandle,
-        token: Token,
-        interest: Interest,
-    ) -> io::Result<()> {
-        self.inner.register(backend, token, interest)
-    }
-
-    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-        self.inner.deregister(backend)
-    }
+    rotor_core::rotor_forward_source!(inner);
 }
 
 impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
@@ -350,6 +339,7 @@ impl<S> fmt::Debug for ProxyStream<S> {
 mod tests {
     use rotor_core::backend::Source;
     use rotor_core::net::ReadAhead;
+    use rotor_core::{BackendHandle, Interest, Token};
     use rotor_stream::{Destination, Resolution};
 
     use super::*;

@@ -203,18 +203,7 @@ impl<S: StreamSocket> StreamSocket for OneByOne<S> {
 }
 
 impl<L: Source> Source for OneByOneListener<L> {
-    fn register(
-        &mut self,
-        backend: &dyn BackendHandle,
-        token: Token,
-        interest: Interest,
-    ) -> io::Result<()> {
-        self.0.register(backend, token, interest)
-    }
-
-    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-        self.0.deregister(backend)
-    }
+    rotor_core::rotor_forward_source!(0);
 }
 
 impl<L: Listener> Listener for OneByOneListener<L> {

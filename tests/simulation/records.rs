@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rotor::net::{ListenOptions, Listener};
 use rotor::stream::{Accept, Stream};
-use rotor::{BackendHandle, BoxError, Interest, Scope, Source, Token};
+use rotor::{BoxError, Scope, Source};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
 
 use crate::lines::{self, Lines};
@@ -24,18 +24,7 @@ use record::Record;
 pub(crate) struct RekeyingListener<L, const RECORDS: usize>(L);
 
 impl<L: Source, const RECORDS: usize> Source for RekeyingListener<L, RECORDS> {
-    fn register(
-        &mut self,
-        backend: &dyn BackendHandle,
-        token: Token,
-        interest: Interest,
-    ) -> io::Result<()> {
-        self.0.register(backend, token, interest)
-    }
-
-    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-        self.0.deregister(backend)
-    }
+    rotor::rotor_forward_source!(0);
 }
 
 impl<L: Listener, const RECORDS: usize> Listener for RekeyingListener<L, RECORDS> {

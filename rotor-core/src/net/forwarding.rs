@@ -1,4 +1,49 @@
-//! `rotor_forward_socket!`: the methods that a wrapping socket forwards to its inner socket.
+//! `rotor_forward_source!` and `rotor_forward_socket!`: the methods that a wrapping socket forwards to
+//! its inner socket.
+
+/// Defines the methods of a [`Source`](crate::Source) that only wraps another one: it is registered
+/// and deregistered as that one is. Call it in the `impl`, with the name of the field that contains
+/// the inner source, or its number.
+///
+/// ```
+/// # use rotor_core as rotor;
+/// use rotor::{Source, rotor_forward_source};
+///
+/// /// A socket, and who made it.
+/// struct Named<S> {
+///     inner: S,
+///     name: String,
+/// }
+///
+/// impl<S: Source> Source for Named<S> {
+///     rotor_forward_source!(inner);
+/// }
+///
+/// struct Wrapper<S>(S);
+///
+/// impl<S: Source> Source for Wrapper<S> {
+///     rotor_forward_source!(0);
+/// }
+/// # fn is_source<S: Source>() {}
+/// # is_source::<Wrapper<Named<rotor_core::net::TcpListener>>>();
+/// ```
+#[macro_export]
+macro_rules! rotor_forward_source {
+    ($inner:tt) => {
+        fn register(
+            &mut self,
+            backend: &dyn $crate::BackendHandle,
+            token: $crate::Token,
+            interest: $crate::Interest,
+        ) -> ::std::io::Result<()> {
+            $crate::Source::register(&mut self.$inner, backend, token, interest)
+        }
+
+        fn deregister(&mut self, backend: &dyn $crate::BackendHandle) -> ::std::io::Result<()> {
+            $crate::Source::deregister(&mut self.$inner, backend)
+        }
+    };
+}
 
 /// Defines the methods of a [`StreamSocket`](crate::net::StreamSocket) that a wrapper normally
 /// forwards to its inner socket: how it connects, the error that the system keeps for it, a reset,
@@ -11,10 +56,9 @@
 /// ```
 /// # use std::io::{self, Read, Write};
 /// # use std::net::{Shutdown, SocketAddr};
-/// # use rotor_core::{BackendHandle, Interest, Source, Token};
 /// # use rotor_core as rotor;
 /// use rotor::net::StreamSocket;
-/// use rotor::{Scope, rotor_forward_socket};
+/// use rotor::{Scope, Source, rotor_forward_socket, rotor_forward_source};
 ///
 /// /// Counts what is written.
 /// struct Counted<S> {
@@ -33,16 +77,10 @@
 /// # impl<S: Read> Read for Counted<S> {
 /// #     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> { self.inner.read(buffer) }
 /// # }
-/// # impl<S: Source> Source for Counted<S> {
-/// #     fn register(
-/// #         &mut self, backend: &dyn BackendHandle, token: Token, interest: Interest,
-/// #     ) -> io::Result<()> {
-/// #         self.inner.register(backend, token, interest)
-/// #     }
-/// #     fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-/// #         self.inner.deregister(backend)
-/// #     }
-/// # }
+///
+/// impl<S: Source> Source for Counted<S> {
+///     rotor_forward_source!(inner);
+/// }
 ///
 /// impl<S: StreamSocket> StreamSocket for Counted<S> {
 ///     type Target = S::Target;

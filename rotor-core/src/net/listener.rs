@@ -23,9 +23,8 @@ use crate::scope::Scope;
 /// use std::io;
 /// use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 ///
-/// use rotor::backend::{BackendHandle, Source};
 /// use rotor::net::{ListenOptions, Listener, TcpListener};
-/// use rotor::{Interest, Scope, Token};
+/// use rotor::{Scope, Source, rotor_forward_source};
 ///
 /// /// Accepts connections of one host only.
 /// struct OnlyFrom<L> {
@@ -65,18 +64,7 @@ use crate::scope::Scope;
 /// }
 ///
 /// impl<L: Source> Source for OnlyFrom<L> {
-///     fn register(
-///         &mut self,
-///         backend: &dyn BackendHandle,
-///         token: Token,
-///         interest: Interest,
-///     ) -> io::Result<()> {
-///         self.listener.register(backend, token, interest)
-///     }
-///
-///     fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-///         self.listener.deregister(backend)
-///     }
+///     rotor_forward_source!(listener);
 /// }
 ///
 /// fn listen<C>(scope: &Scope<'_, C>) -> io::Result<OnlyFrom<TcpListener>> {

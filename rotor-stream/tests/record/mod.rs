@@ -9,7 +9,7 @@ use std::mem;
 use std::net::{Shutdown, SocketAddr};
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{BackendHandle, Future, Interest, Outcome, Scope, Source, Token};
+use rotor_core::{Future, Outcome, Scope, Source};
 
 /// The maximum payload of a record, in bytes.
 const PAYLOAD_MAX: usize = 10;
@@ -303,18 +303,7 @@ impl<S: StreamSocket> Write for Record<S> {
 }
 
 impl<S: Source> Source for Record<S> {
-    fn register(
-        &mut self,
-        backend: &dyn BackendHandle,
-        token: Token,
-        interest: Interest,
-    ) -> io::Result<()> {
-        self.inner.register(backend, token, interest)
-    }
-
-    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-        self.inner.deregister(backend)
-    }
+    rotor_core::rotor_forward_source!(inner);
 }
 
 impl<S: StreamSocket> StreamSocket for Record<S> {

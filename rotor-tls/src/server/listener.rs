@@ -4,9 +4,9 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-use rotor_core::backend::{BackendHandle, Source};
+use rotor_core::Scope;
+use rotor_core::backend::Source;
 use rotor_core::net::{ListenOptions, Listener};
-use rotor_core::{Interest, Scope, Token};
 
 use super::tls_server::TlsServer;
 use crate::stream::TlsStream;
@@ -58,18 +58,7 @@ impl<L> TlsListener<L> {
 }
 
 impl<L: Source> Source for TlsListener<L> {
-    fn register(
-        &mut self,
-        backend: &dyn BackendHandle,
-        token: Token,
-        interest: Interest,
-    ) -> io::Result<()> {
-        self.listener.register(backend, token, interest)
-    }
-
-    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-        self.listener.deregister(backend)
-    }
+    rotor_core::rotor_forward_source!(listener);
 }
 
 impl<L: Listener> Listener for TlsListener<L> {

@@ -11,9 +11,9 @@ use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::mem;
 use std::net::{Shutdown, SocketAddr};
 
-use rotor_core::backend::{BackendHandle, Source};
+use rotor_core::Scope;
+use rotor_core::backend::Source;
 use rotor_core::net::{Either, StreamSocket};
-use rotor_core::{Interest, Scope, Token};
 use rotor_stream::Buf;
 
 use self::opening::{Opening, OpeningOutcome};
@@ -146,18 +146,7 @@ impl<S: StreamSocket> Write for TlsStream<S> {
 const FILE_BYTES: usize = 64 * 1024;
 
 impl<S: Source> Source for TlsStream<S> {
-    fn register(
-        &mut self,
-        backend: &dyn BackendHandle,
-        token: Token,
-        interest: Interest,
-    ) -> io::Result<()> {
-        self.inner.register(backend, token, interest)
-    }
-
-    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-        self.inner.deregister(backend)
-    }
+    rotor_core::rotor_forward_source!(inner);
 }
 
 impl<S: StreamSocket> StreamSocket for TlsStream<S> {

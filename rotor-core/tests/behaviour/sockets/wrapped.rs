@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net as unix;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
+use rotor_core::{Interest, Scope, Source};
 
 use super::with_scope;
 use crate::loops::{Adopt, OnKernel, UnixStreamOn, on_kernel_loops};
@@ -29,17 +29,7 @@ impl<S: StreamSocket> Write for Wrapper<S> {
 }
 
 impl<S: StreamSocket> Source for Wrapper<S> {
-    fn register(
-        &mut self,
-        backend: &dyn BackendHandle,
-        token: Token,
-        interest: Interest,
-    ) -> io::Result<()> {
-        Source::register(&mut self.0, backend, token, interest)
-    }
-    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-        Source::deregister(&mut self.0, backend)
-    }
+    rotor_core::rotor_forward_source!(0);
 }
 
 impl<S: StreamSocket> StreamSocket for Wrapper<S> {

@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 
-use rotor_core::backend::{BackendHandle, Source};
+use rotor_core::Scope;
+use rotor_core::backend::Source;
 use rotor_core::net::{ReadAhead, ReadBuf, StreamSocket};
-use rotor_core::{Interest, Scope, Token};
 
 use super::handshake::Handshake;
 use super::target::TunnelTarget;
@@ -112,18 +112,7 @@ impl<S: StreamSocket> Write for TunnelStream<S> {
 }
 
 impl<S: Source> Source for TunnelStream<S> {
-    fn register(
-        &mut self,
-        backend: &dyn BackendHandle,
-        token: Token,
-        interest: Interest,
-    ) -> io::Result<()> {
-        self.inner.register(backend, token, interest)
-    }
-
-    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-        self.inner.deregister(backend)
-    }
+    rotor_core::rotor_forward_source!(inner);
 }
 
 impl<S: StreamSocket> StreamSocket for TunnelStream<S> {
