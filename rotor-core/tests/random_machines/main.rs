@@ -1,0 +1,362 @@
+//! Machines that do anything at random, in loops of every form at once: they wait for each other in
+//! every way there is, block, panic and spawn, while another thread stops and drains their loops. In
+//! the end nothing is left of them: no machine, message, job or value was lost, kept or dropped
+//! twice, and whatever one can hold is free again.
+#![expect(clippy::disallowed_methods, reason = "tests play the outside world: its threads")]
+
+mod machines;
+
+use std::ops::Range;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rotor_core::{
+    Barrier, Bell, Blocking, Broadcast, Config, Exit, Lock, Loop, LoopHandle, LoopInstance,
+    Notifier, OffloadPool, OnPanic, Permits, Port, Response, Sender, SharedContext, WhenFull,
+};
+
+use machines::{AnyMachine, Seed};
+
+/// A test that waits this long has failed.
+const PATIENCE: Duration = Duration::from_secs(100);
+
+/// Pseudo-random numbers (SplitMix64).
+#[derive(Clone)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    fn within(&mut self, range: Range<usize>) -> usize {
+        range.start + self.below((range.end - range.start) as u64) as usize
+    }
+
+    fn once_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+}
+
+/// Something that exists once, and is counted until it is dropped.
+struct Counted(Arc<AtomicIsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        assert!(self.0.fetch_sub(1, SeqCst) > 0 || thread::panicking(), "dropped twice");
+    }
+}
+
+/// What all loops of a test share.
+struct World {
+    counted: Arc<AtomicIsize>,
+    permits: Permits,
+    permits_total: usize,
+    users: AtomicUsize,
+    lock: Lock<u64>,
+    is_locked: AtomicBool,
+    bell: Bell,
+    barrier: Barrier,
+    pool: OffloadPool,
+    senders: Mutex<Vec<Sender<Counted>>>,
+    /// What the outside thread does now and then: it lets handlers go on, and sets or drops ports.
+    blocked: Mutex<Vec<mpsc::Sender<()>>>,
+    ports: Mutex<Vec<Port<Counted>>>,
+    notifiers: Mutex<Vec<Notifier>>,
+}
+
+impl World {
+    fn count(&self) -> Counted {
+        self.counted.fetch_add(1, SeqCst);
+        Counted(self.counted.clone())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The context of a loop.
+#[derive(Clone)]
+struct Shared {
+    world: Arc<World>,
+    /// The machines of this loop, without its ticker.
+    machines: Arc<AtomicUsize>,
+    /// The values that their machines have and that return to the context.
+    to_return: Arc<AtomicIsize>,
+    broadcast: Arc<Mutex<Option<Broadcast<AnyMachine>>>>,
+}
+
+impl SharedContext for Shared {}
+
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Plain,
+    Watched,
+    HandingOver,
+    TakingOver,
+    Embedded,
+}
+
+const FORMS: [Form; 5] =
+    [Form::Plain, Form::Watched, Form::HandingOver, Form::TakingOver, Form::Embedded];
+
+fn config(form: Form, pool: &OffloadPool, random: &mut Random) -> Config {
+    let mut config = Config::new()
+        .machines_max(random.within(3..40))
+        .scan_budget(random.within(1..50))
+        .posts_max(random.within(1..5))
+        .offload_pool(pool.clone());
+    if random.once_in(2) {
+        config = config
+            .spawns_per_event(random.below(3) as u32)
+            .wakeups_per_turn(1 + random.below(4) as u32)
+            .timeouts_per_turn(1 + random.below(4) as u32);
+    }
+    if random.once_in(3) {
+        config = config.on_panic(OnPanic::StopLoop);
+    }
+    let blocking = Blocking::new()
+        .patience(Duration::from_millis(1))
+        .threads_max(random.within(0..4))
+        .keep_idle(Duration::from_millis(random.below(3)));
+    match form {
+        Form::Plain | Form::Embedded => config,
+        _ if random.once_in(2) => config.blocking(blocking.patience_declared(Duration::ZERO)),
+        _ => config.blocking(blocking),
+    }
+}
+
+/// Runs a loop until it has ended for good.
+fn run_loop(
+    form: Form,
+    world: &Arc<World>,
+    mut random: Random,
+    handles: &Mutex<Vec<LoopHandle>>,
+) -> Result<(), String> {
+    let config = config(form, &world.pool, &mut random);
+    let shared = Shared {
+        world: world.clone(),
+        machines: Arc::default(),
+        to_return: Arc::default(),
+        broadcast: Arc::default(),
+    };
+    let mut creator = Loop::<AnyMachine>::new(&config).map_err(|error| error.to_string())?;
+    let made =
+        creator.add_machine_with(|scope| Response::ok(AnyMachine::ticker()).deadline(scope.now()));
+    made.map_err(|error| error.to_string())?;
+    let mut instance = creator.instantiate(shared.clone());
+    if random.once_in(2) {
+        *lock(&shared.broadcast) = Some(instance.broadcast());
+    }
+    lock(handles).push(instance.handle());
+    instance = match form {
+        Form::HandingOver => instance.handing_over(),
+        Form::TakingOver => instance.taking_over(),
+        _ => instance,
+    };
+    for _ in 0..random.within(1..12) {
+        let seed = Seed::new(&shared, random.next(), random.within(5..60) as u32);
+        let _full = instance.spawn(seed);
+    }
+    loop {
+        let exit = run_once(form, &mut instance, &mut random)?;
+        instance.check_invariants()?;
+        match exit {
+            Exit::Empty => break,
+            Exit::Drained { .. } if instance.machines().is_empty() => {
+                if random.once_in(2) {
+                    break;
+                }
+                let _panicked = instance.spawn(Seed::new(&shared, random.next(), 20));
+                let made = instance.add_machine_with(|scope| {
+                    Response::ok(AnyMachine::ticker()).deadline(scope.now())
+                });
+                made.map_err(|error| error.to_string())?;
+            }
+            Exit::Drained { .. } => return Err("a drained loop has machines".into()),
+            _ if random.once_in(4) => break,
+            _ => {}
+        }
+    }
+    *lock(&shared.broadcast) = None;
+    if random.once_in(2) {
+        drop(instance.into_context());
+    } else {
+        drop(instance);
+    }
+    let left = shared.machines.load(SeqCst);
+    match form {
+        Form::HandingOver | Form::TakingOver => Ok(()),
+        _ if left == 0 && shared.to_return.load(SeqCst) == 0 => Ok(()),
+        _ => Err(format!("{left} machines are left of a loop that is gone")),
+    }
+}
+
+fn run_once(
+    form: Form,
+    instance: &mut LoopInstance<AnyMachine>,
+    random: &mut Random,
+) -> Result<Exit, String> {
+    let Form::Embedded = form else { return instance.run().map_err(|error| error.to_string()) };
+    loop {
+        let wait = random.once_in(2).then_some(Duration::ZERO);
+        let ended = instance.turn(wait).map_err(|error| error.to_string())?;
+        instance.check_invariants()?;
+        if let Some(exit) = ended {
+            return Ok(exit);
+        }
+    }
+}
+
+/// Plays the rest of the program, until everything that is counted is gone.
+fn play_outside(
+    world: &World,
+    handles: &Mutex<Vec<LoopHandle>>,
+    ends: &AtomicBool,
+    mut random: Random,
+) {
+    while !ends.load(SeqCst) {
+        (0..random.below(40)).for_each(|_| thread::yield_now());
+        let blocked = lock(&world.blocked).pop();
+        drop(blocked);
+        let port = lock(&world.ports).pop();
+        if let Some(port) = port.filter(|_| random.once_in(2)) {
+            let _unwanted = port.set(world.count());
+        }
+        match random.below(4) {
+            0 => _ = world.bell.ring_one(),
+            1 => _ = world.bell.ring_all(),
+            2 => {
+                let mut notifiers = lock(&world.notifiers);
+                notifiers.retain(Notifier::is_alive);
+                notifiers.first().map(Notifier::wakeup);
+            }
+            _ => {
+                let sender = lock(&world.senders).last().cloned();
+                let _full = sender.map(|sender| sender.send(world.count()));
+            }
+        }
+        let handles = lock(handles);
+        if !handles.is_empty() && random.once_in(300) {
+            let handle = &handles[random.within(0..handles.len())];
+            match random.below(3) {
+                0 => handle.drain(Duration::from_millis(random.below(5))),
+                _ => handle.stop(),
+            }
+        }
+    }
+}
+
+fn check_seed(seed: u64) -> Result<(), String> {
+    let mut random = Random(seed);
+    let permits_total = random.within(1..4);
+    let builder = OffloadPool::builder()
+        .threads_max(random.within(1..4))
+        .jobs_max(random.within(1..12))
+        .keep_idle(Duration::from_millis(random.below(3)));
+    let builder =
+        if random.once_in(2) { builder.when_full(WhenFull::RunOldestHere) } else { builder };
+    let world = Arc::new(World {
+        counted: Arc::default(),
+        permits: Permits::new(permits_total),
+        permits_total,
+        users: AtomicUsize::new(0),
+        lock: Lock::new(0),
+        is_locked: AtomicBool::new(false),
+        bell: Bell::new(),
+        barrier: Barrier::new(2),
+        pool: builder.build().map_err(|error| error.to_string())?,
+        senders: Mutex::default(),
+        blocked: Mutex::default(),
+        ports: Mutex::default(),
+        notifiers: Mutex::default(),
+    });
+    let (handles, ends) = (Mutex::default(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let of_outside = Random(random.next());
+        scope.spawn(|| play_outside(&world, &handles, &ends, of_outside));
+        let loops: Vec<_> = (0..random.within(1..4))
+            .map(|_| {
+                let form = FORMS[random.within(0..FORMS.len())];
+                let (world, random, handles) = (&world, Random(random.next()), &handles);
+                scope.spawn(move || {
+                    run_loop(form, world, random, handles)
+                        .map_err(|wrong| format!("{form:?}: {wrong}"))
+                })
+            })
+            .collect();
+        let results = loops.into_iter().map(|ended| {
+            ended.join().unwrap_or_else(|_| Err("the thread of a loop panicked".into()))
+        });
+        let result = results.collect::<Result<Vec<()>, String>>().and_then(|_| check_end(&world));
+        ends.store(true, SeqCst);
+        result
+    })
+}
+
+/// Waits until nothing is left, and checks that everything is free.
+fn check_end(world: &World) -> Result<(), String> {
+    let began = Instant::now();
+    let is_free = || {
+        lock(&world.senders).clear();
+        world.counted.load(SeqCst) == 0
+            && world.permits.available() == world.permits_total
+            && world.pool.stats().running == 0
+            && world.pool.stats().queued == 0
+    };
+    while !is_free() {
+        if began.elapsed() > PATIENCE {
+            let (counted, pool) = (world.counted.load(SeqCst), world.pool.stats());
+            return Err(format!("{counted} are left, {:?}, {pool:?}", world.permits));
+        }
+        thread::yield_now();
+    }
+    let stats = world.pool.stats();
+    let ended = stats.done + stats.late + stats.cancelled + stats.panicked;
+    if stats.begun != ended {
+        return Err(format!("{} jobs have begun, and {ended} ended", stats.begun));
+    }
+    let waiting = (
+        world.permits.waiting(),
+        world.lock.waiting(),
+        world.bell.listening(),
+        world.barrier.waiting(),
+    );
+    if waiting != (0, 0, 0, 0) {
+        return Err(format!("{waiting:?} wait, and nobody is there"));
+    }
+    world.lock.try_take().map(drop).ok_or("the lock is held".into())
+}
+
+#[test]
+fn random_machines_leave_nothing_behind() {
+    std::panic::set_hook(Box::new(|_| {}));
+    let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+    let first = number("SEED").unwrap_or(1);
+    for seed in first..first + number("SEEDS").unwrap_or(20) {
+        let (sender, result) = mpsc::channel();
+        thread::spawn(move || sender.send(check_seed(seed)));
+        match result.recv_timeout(2 * PATIENCE) {
+            Ok(Ok(())) => {}
+            Ok(Err(wrong)) => panic_with(&format!("seed {seed}: {wrong}")),
+            Err(_) => panic_with(&format!("seed {seed}: it hangs")),
+        }
+    }
+}
+
+/// The panic hook is silent, because machines panic.
+fn panic_with(text: &str) {
+    eprintln!("{text}");
+    panic!("{text}");
+}
