@@ -48,6 +48,7 @@ pub(crate) struct TestContext {
 /// | `/up-early` | tries to switch protocols whatever the request says |
 /// | `/stream-panic`, `/stream-short`, `/stream-long` | panics, finishes or writes too much when a part has been sent |
 /// | `/stream-fail`, `/fail` | fails with 502 when a part, or nothing, has been sent |
+/// | `/busy` | fails with 503 |
 /// | `/timer` | answers after ten seconds |
 /// | `/early` | answers, then takes the body |
 /// | `/up`, `/wait-up` | switches to another protocol, at once or when it is woken |
@@ -245,6 +246,7 @@ impl Server for Probe {
             }
             ("/stream" | "/stream-panic", _) => return probe.stream(response),
             ("/fail", _) => return Next::fail(Status::BAD_GATEWAY),
+            ("/busy", _) => return Next::fail(Status::SERVICE_UNAVAILABLE),
             ("/stream-short" | "/stream-long" | "/stream-fail", _) => {
                 probe.begin(Status::OK, response).expect("fields");
                 response

@@ -63,9 +63,9 @@ impl Response<'_> {
         content_type: &str,
         body: &[u8],
     ) -> Result<(), MessageError> {
-        // For nearly all responses a prepared text is copied to the output at once. No
-        // `Retry-After` can be due here: it is for error pages, and these close.
+        // For nearly all responses a prepared text is copied to the output at once.
         if !self.closes
+            && self.retry_after.is_none()
             && self.leading.is_none()
             && self.persistent.is_empty()
             && self.config.server_name().is_none()

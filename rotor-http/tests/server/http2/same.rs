@@ -92,6 +92,7 @@ fn responses_and_handler_events_equal_those_of_http1() {
         ("GET", "/short", "", false),
         ("GET", "/split", "", false),
         ("GET", "/fail", "", false),
+        ("GET", "/busy", "", false),
         ("GET", "/wait", "", true),
         ("GET", "/wait?always", "", true),
         ("GET", "/hints?always", "", false),
