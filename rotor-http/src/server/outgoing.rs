@@ -195,6 +195,10 @@ impl Outgoing {
         let Some(ahead) = self.ahead.and_then(|ahead| ahead.checked_sub(sent)) else {
             return false;
         };
+        // The log counts what the peer gets: interim responses, and nothing of this.
+        if let Some(line) = &mut self.log {
+            line.bytes = line.bytes.saturating_sub((output.len() - ahead) as u64);
+        }
         // Earlier responses stay.
         output.truncate(ahead);
         // This response is the last of its connection, because it is unknown how much of the
@@ -202,10 +206,6 @@ impl Outgoing {
         let keep_alive = self.state.is_framed();
         self.state = ResponseState::new(ReplyTo { keep_alive, wants_upgrade: false, ..self.reply });
         (self.ahead, self.unsent) = (Some(ahead), ahead);
-        // The log counts what the peer gets, and it gets none of this.
-        if let Some(line) = &mut self.log {
-            line.bytes = 0;
-        }
         true
     }
 

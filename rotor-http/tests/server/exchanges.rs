@@ -470,6 +470,14 @@ fn the_log_gets_requests_of_disconnected_and_timed_out_peers() {
 }
 
 #[test]
+fn the_log_counts_interim_responses_before_an_error_page() {
+    let (mut driver, lines) = logged(Limits::new());
+    driver.send(&get("/hints-fail"));
+    let octets = driver.take_received().len();
+    assert_eq!(*lines.lock().expect("a log"), [format!("GET /hints-fail 502 {octets}")]);
+}
+
+#[test]
 fn a_handle_of_the_loop_can_be_sent_and_a_context_shared() {
     fn assert_send<T: Send>() {}
     assert_send::<LoopHandle>();

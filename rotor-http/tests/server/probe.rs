@@ -38,7 +38,7 @@ pub(crate) struct TestContext {
 /// | `/authority` | answers with the host that the request is for |
 /// | `/large-head` | answers with a field of 14,000 bytes, and no body |
 /// | `/length-304` | 304 with the length that GET would have had |
-/// | `/hints` | sends 103, then answers |
+/// | `/hints`, `/hints-fail` | sends 103, then answers, or fails with 502 |
 /// | `/short`, `/split` | finishes with less than it announced, or after a field that would split the answer |
 /// | `/mirror` | sends each byte of its body back a hundred times, immediately |
 /// | `/slow` | takes the whole body, then waits to be woken |
@@ -101,8 +101,7 @@ impl Probe {
     fn plain(&self, head: &Head<'_>, response: &mut Response<'_>) -> Result<(), MessageError> {
         match self.path.as_str() {
             "/hints" => {
-                let hint: [(&str, &[u8]); 1] = [("Link", b"</a.css>; rel=preload")];
-                let _not_to_http10 = response.interim(Status::EARLY_HINTS, &hint);
+                hint(response);
                 return self.answer(b"", "", response);
             }
             "/length-304" => self.begin(Status::NOT_MODIFIED, response)?,
@@ -246,6 +245,10 @@ impl Server for Probe {
             }
             ("/stream" | "/stream-panic", _) => return probe.stream(response),
             ("/fail", _) => return Next::fail(Status::BAD_GATEWAY),
+            ("/hints-fail", _) => {
+                hint(response);
+                return Next::fail(Status::BAD_GATEWAY);
+            }
             ("/busy", _) => return Next::fail(Status::SERVICE_UNAVAILABLE),
             ("/stream-short" | "/stream-long" | "/stream-fail", _) => {
                 probe.begin(Status::OK, response).expect("fields");
@@ -412,6 +415,11 @@ impl Server for Probe {
     fn bad_request(self, error: BodyError, scope: Sc<'_, '_>) {
         scope.events.push(format!("bad request: {error:?}"));
     }
+}
+
+fn hint(response: &mut Response<'_>) {
+    let hint: [(&str, &[u8]); 1] = [("Link", b"</a.css>; rel=preload")];
+    let _not_to_http10 = response.interim(Status::EARLY_HINTS, &hint);
 }
 
 fn connect(is_open: bool, response: &mut Response<'_>) -> Next<Probe> {
