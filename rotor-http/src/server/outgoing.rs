@@ -156,6 +156,11 @@ impl Outgoing {
         result
     }
 
+    /// Returns how much was unsent after the handler's last call, earlier responses included.
+    pub(super) fn unsent(&self) -> usize {
+        self.unsent
+    }
+
     /// Counts the bytes that were written, for the log alone.
     #[inline]
     fn count_bytes(&mut self, bytes: usize) {

@@ -27,6 +27,7 @@ mod limits;
 #[path = "../../../tests/loops/on_mio.rs"]
 mod loops;
 mod misuse;
+mod pace;
 mod probe;
 mod relay;
 mod room;

@@ -15,7 +15,14 @@ impl<S: Server> Exchange<S> {
     /// deadline.
     pub(super) fn wait(&mut self, input: Option<usize>, io: &Io<'_, '_, '_, S::Context>) -> Wait {
         let high = io.config.limits_ref().output_high_water;
-        let flush = match io.transport.output.len() {
+        // What was unsent when the handler was last called. All of it may be sent by now, and the
+        // handler not have been told yet: the input with which this step is made goes first.
+        let unsent = match self.handler {
+            Some(Handler::Own(_)) => self.outgoing.unsent(),
+            // The handler that follows finds out in its first call.
+            _ => 0,
+        };
+        let flush = match unsent {
             0 => None,
             // Half of the mark is still to be sent then, which keeps the peer busy while the
             // handler goes on.
