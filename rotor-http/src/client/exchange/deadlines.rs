@@ -77,7 +77,9 @@ impl<K: Client> Exchange<K> {
             self.head_until = Some(now + limits.response_timeout);
         }
         let high = limits.output_high_water;
-        let flush = match io.transport.output.len() {
+        // As after the last call: all of it may be sent by now, and the handler not have been told
+        // yet, because the input with which this step is made goes first.
+        let flush = match self.unsent {
             0 => None,
             // Half of the mark is still to be sent then, which keeps the server busy while the
             // handler goes on.

@@ -67,6 +67,9 @@ pub(super) struct Exchange<K: Client> {
     sent: SendHistory,
     /// Whether the request was complete when `prepare_request` returned.
     was_written_in_one_call: bool,
+    /// How much was unsent after the handler's last call. It is told when that is sent, unless
+    /// another call comes first.
+    unsent: usize,
     /// The response's body, while it is being stored for the handler.
     #[cfg(feature = "body")]
     storing: Option<Box<crate::storing::BodyStorer>>,
@@ -117,6 +120,7 @@ impl<K: Client> Exchange<K> {
             refusals,
             sent: SendHistory { on_this_connection: false, on_earlier_connection: was_sent },
             was_written_in_one_call: false,
+            unsent: 0,
             #[cfg(feature = "body")]
             storing: None,
         })
@@ -236,6 +240,7 @@ impl<K: Client> Exchange<K> {
         let mut request =
             Request::new(&mut self.request, output, io.config.limits.output_high_water);
         let next = io.scope.guard(|scope| method(handler, bytes, &mut request, scope));
+        self.unsent = output.len();
         self.body.discard_part(part, input);
         self.apply(next, io)
     }
@@ -325,6 +330,7 @@ impl<K: Client> Exchange<K> {
     pub(super) fn flushed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ExchangeFlow<K> {
         // The handler has nothing to write, or waits until the server wants the body.
         if self.request.is_done() || self.continue_until.is_some() {
+            self.unsent = io.transport.output.len();
             return Flow::Again;
         }
         self.call(io, K::request_flushed)

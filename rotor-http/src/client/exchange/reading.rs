@@ -97,10 +97,12 @@ impl<K: Client> Exchange<K> {
             let wants_body = status == Status::CONTINUE && self.continue_until.take().is_some();
             let handler = self.handler.take()?;
             let mut request = Request::new(&mut self.request, output, high_water);
-            return Some(scope.guard(|scope| match wants_body {
+            let next = scope.guard(|scope| match wants_body {
                 true => handler.body_wanted(&mut request, scope),
                 false => handler.interim_received(head, &mut request, scope),
-            }));
+            });
+            self.unsent = output.len();
+            return Some(next);
         }
         self.is_switched = status == Status::SWITCHING_PROTOCOLS
             // RFC 9110 §9.3.6: any 2xx response to CONNECT makes the connection a tunnel.
@@ -113,7 +115,9 @@ impl<K: Client> Exchange<K> {
         }
         let handler = self.handler.take()?;
         let mut request = Request::new(&mut self.request, output, high_water);
-        Some(scope.guard(|scope| handler.headers_received(head, &mut request, scope)))
+        let next = scope.guard(|scope| handler.headers_received(head, &mut request, scope));
+        self.unsent = output.len();
+        Some(next)
     }
 
     /// Processes the received part of the body, and passes it to the handler.
