@@ -21,6 +21,7 @@ pub(super) struct RepeatedClosures<M: Machine>(Vec<RepeatedClosure<M>>);
 struct RepeatedClosure<M: Machine> {
     period: Duration,
     next: Time,
+    has_panicked: bool,
     f: Closure<M>,
 }
 
@@ -31,12 +32,12 @@ impl<M: Machine> RepeatedClosures<M> {
 
     /// Calls `f` every `period`, for the first time one period after `now`.
     pub(super) fn add(&mut self, period: Duration, now: Time, f: Closure<M>) {
-        self.0.push(RepeatedClosure { period, next: now + period, f });
+        self.0.push(RepeatedClosure { period, next: now + period, has_panicked: false, f });
     }
 
-    /// Returns when the next closure is to be called.
+    /// Returns when the next closure is to be called. The end of time is not waited for.
     pub(super) fn next_time(&self) -> Option<Time> {
-        self.0.iter().map(|closure| closure.next).min()
+        self.0.iter().map(|closure| closure.next).min().filter(|next| *next < Time::NEVER)
     }
 
     /// Calls the closures whose time has come.
@@ -67,19 +68,17 @@ impl<M: Machine> RepeatedClosures<M> {
             }
             let machines = verdicts.machines(dispatch.slots());
             let mut scope = GlobalScope::new(refs.context, refs.environment);
-            closure.next = match guard(|| (closure.f)(machines, &mut scope)) {
-                // From now rather than from when it was due: missed calls are not made up for.
-                Ok(()) => refs.environment.now() + closure.period,
-                Err(panicked) => {
-                    log_guarded!(error, "a repeated closure {panicked}, and is not called again");
-                    // Removed below, after the iteration.
-                    Time::NEVER
-                }
-            };
+            if let Err(panicked) = guard(|| (closure.f)(machines, &mut scope)) {
+                log_guarded!(error, "a repeated closure {panicked}, and is not called again");
+                // Removed below, after the iteration.
+                closure.has_panicked = true;
+            }
+            // From now rather than from when it was due: missed calls are not made up for.
+            closure.next = refs.environment.now() + closure.period;
         }
         // Guarded, because outside of a handler a panic is taken for the backend's, and ends the
         // loop.
-        let ended = self.0.extract_if(.., |closure| closure.next == Time::NEVER);
+        let ended = self.0.extract_if(.., |closure| closure.has_panicked);
         ended.for_each(|closure| drop_guarded(closure, "a repeated closure"));
     }
 }

@@ -142,12 +142,14 @@ impl DrainProgress {
         }
     }
 
-    /// Returns when the drain begins, if it is announced, or else when its time is over.
+    /// Returns when the drain begins, if it is announced, or else when its time is over. The end of
+    /// time is not waited for.
     pub(super) fn next_deadline(&self) -> Option<Time> {
-        self.0.as_ref().map(|stage| match stage {
+        let next = match self.0.as_ref()? {
             Stage::Announced { begins, .. } => *begins,
             Stage::Begun(state) => state.until,
-        })
+        };
+        (next < Time::NEVER).then_some(next)
     }
 
     /// Returns whether there are machines to be told in the next turn. The last other machines may

@@ -1,6 +1,7 @@
 //! Code that runs between handlers: posted closures, repeated closures, and scans with their
 //! verdicts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rotor_core::{
@@ -304,4 +305,22 @@ fn a_zero_period_is_rounded_up_to_one_tick() {
         instance.turn(None).expect("there is a time to wait for");
         assert_eq!(instance.context().len(), tick as usize);
     }
+}
+
+#[test]
+fn a_closure_with_an_endless_period_is_kept_and_the_loop_waits_for_events_only() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, Config::new());
+    let is_kept = Arc::new(());
+    let held = is_kept.clone();
+    instance.every(Duration::MAX, move |_, scope| scope.push(format!("{held:?}")));
+    assert_eq!(instance.next_deadline(), None);
+    instance.every(MS, |_, scope| scope.push("tick".into()));
+    for _ in 0..3 {
+        instance.turn(None).expect("there is a time to wait for");
+    }
+    assert_eq!(*instance.context(), ["tick"; 3]);
+    assert_eq!(Arc::strong_count(&is_kept), 2, "dropped before the loop");
+    drop(instance);
+    assert_eq!(Arc::strong_count(&is_kept), 1);
 }

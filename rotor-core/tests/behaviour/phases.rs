@@ -197,3 +197,16 @@ fn a_loop_that_skipped_an_announcement_serves_when_it_runs_again() {
     assert_eq!(run_for(&mut instance, &manual, SECOND * 11), None);
     assert_eq!(instance.context().last(), Some(&("timeout", Phase::Serving, None)));
 }
+
+#[test]
+fn a_drain_whose_phase_never_ends_is_no_time_to_wait_for() {
+    for drain in [Drain::new(Duration::MAX), Drain::new(SECOND).announce(Duration::MAX)] {
+        let manual = Manual::new();
+        let mut instance = manual.start(&Config::new(), Vec::new(), |_| Response::ok(observer()));
+        instance.handle().drain_with(drain);
+        settle(&mut instance);
+        assert_eq!(instance.next_deadline(), None, "{drain:?}");
+        instance.handle().drain(SECOND);
+        assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 1 }, "{drain:?}");
+    }
+}
