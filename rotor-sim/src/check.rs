@@ -73,7 +73,7 @@ impl Check {
         self
     }
 
-    /// Sets the first seed. Default 0.
+    /// Sets the first seed. Default 0. The seed after the greatest is 0.
     pub fn first(mut self, seed: u64) -> Check {
         self.first = seed;
         self
@@ -115,9 +115,9 @@ impl Check {
             return 1;
         }
         let seeds = number("ROTOR_SIM_SEEDS").unwrap_or(self.seeds);
-        for seed in self.first..self.first + seeds {
-            self.show_progress(seed - self.first, seeds);
-            self.run_seed(seed, false, &scenario, &mut strikes)
+        for done in 0..seeds {
+            self.show_progress(done, seeds);
+            self.run_seed(self.first.wrapping_add(done), false, &scenario, &mut strikes)
                 .unwrap_or_else(|report| panic!("{report}"));
         }
         if self.swarm {
@@ -168,7 +168,8 @@ impl Check {
         scenario: impl Fn(&mut Sim) -> Result<(), BoxError>,
     ) -> Option<(u64, String)> {
         let seeds = number("ROTOR_SIM_SEEDS").unwrap_or(self.seeds);
-        (self.first..self.first + seeds).find_map(|seed| {
+        (0..seeds).find_map(|done| {
+            let seed = self.first.wrapping_add(done);
             Some((seed, self.run_seed(seed, false, &scenario, &mut Strikes::none()).err()?))
         })
     }
