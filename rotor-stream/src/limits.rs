@@ -336,8 +336,8 @@ impl StreamConfig {
     }
 
     /// Sets how many unsent bytes, at most, the system keeps
-    /// ([`TCP_NOTSENT_LOWAT`](rotor_core::net::StreamSocket::set_unsent_max)); the rest stays in
-    /// the output. Default: as many as the system's buffer holds.
+    /// ([`TCP_NOTSENT_LOWAT`](rotor_core::net::StreamSocket::set_unsent_max)), at least one; the
+    /// rest stays in the output. Default: as many as the system's buffer holds.
     #[doc(alias = "TCP_NOTSENT_LOWAT")]
     pub fn unsent_max(mut self, bytes: Option<u32>) -> StreamConfig {
         self.unsent_max = bytes;

@@ -222,7 +222,8 @@ impl StreamSocket for UringTcpStream {
     }
 
     fn set_unsent_max(&self, bytes: u32) -> io::Result<()> {
-        self.with_socket(|socket| socket.set_tcp_notsent_lowat(bytes))
+        // 0 is the default of the system, which is no limit.
+        self.with_socket(|socket| socket.set_tcp_notsent_lowat(bytes.max(1)))
     }
 
     shared_methods!();

@@ -347,9 +347,9 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     }
 
     /// Sets that the system takes no more output once it keeps this many bytes that it has not sent
-    /// yet (`TCP_NOTSENT_LOWAT`), however many its send buffer might hold. Bytes on their way to
-    /// the peer do not count, so this does not slow down a peer that reads. Kinds of socket other
-    /// than TCP, and systems other than Linux, ignore it.
+    /// yet (`TCP_NOTSENT_LOWAT`), or one if that is 0, however many its send buffer might hold.
+    /// Bytes on their way to the peer do not count, so this does not slow down a peer that reads.
+    /// Kinds of socket other than TCP, and systems other than Linux, ignore it.
     ///
     /// # Errors
     ///

@@ -112,7 +112,9 @@ fn system_buffers_for_a_peer_that_does_not_read_can_be_bounded<L: OnKernel>() ->
     let free = taken(StreamConfig::new())?;
     for (name, config) in [
         ("SO_SNDBUF", StreamConfig::new().send_buffer(Some(16 * 1024))),
+        ("SO_SNDBUF of nothing", StreamConfig::new().send_buffer(Some(0))),
         ("TCP_NOTSENT_LOWAT", StreamConfig::new().unsent_max(Some(16 * 1024))),
+        ("TCP_NOTSENT_LOWAT of nothing", StreamConfig::new().unsent_max(Some(0))),
     ] {
         let bounded = taken(config)?;
         assert!(bounded < free / 2, "{bounded} bytes with {name}, {free} without");

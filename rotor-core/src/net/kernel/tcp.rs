@@ -149,7 +149,8 @@ impl StreamSocket for TcpStream {
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
     fn set_unsent_max(&self, bytes: u32) -> io::Result<()> {
-        SockRef::from(self).set_tcp_notsent_lowat(bytes)
+        // 0 is the default of the system, which is no limit.
+        SockRef::from(self).set_tcp_notsent_lowat(bytes.max(1))
     }
 
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
