@@ -11,10 +11,13 @@ mod corpora;
 mod every_loop;
 mod exchanges;
 mod expecting;
+mod extremes;
 mod held;
 mod hostile;
 mod http2;
 mod late;
+#[path = "../limit_extremes/mod.rs"]
+mod limit_extremes;
 #[path = "../../../tests/loops/on_mio.rs"]
 mod loops;
 mod mirror;

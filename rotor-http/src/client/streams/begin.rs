@@ -118,7 +118,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     /// Sends a PING, to find out whether the server is still there.
     pub(super) fn send_ping(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
         let (now, config) = (io.scope.now(), io.config.http2_ref());
-        self.ping_until = now + config.ping_timeout;
+        self.ping_until = Some(now + config.ping_timeout);
         self.next_ping = now + config.ping_again_after;
         write_frame(io, &frame_writer::ping(*b"are you?", false));
     }

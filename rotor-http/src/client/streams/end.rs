@@ -186,7 +186,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         // waiting for them must not cost complete responses.
         self.settings_watch.stop();
         self.reader.input_ended();
-        self.ping_until = Time::NEVER;
+        self.ping_until = None;
         for at in (0..self.children.len()).rev() {
             if self.children[at].tunnel.is_some() && self.children[at].state.is_receiving() {
                 self.run_tunnel(at, Event::InputEnded { is_truncated: true }, io);

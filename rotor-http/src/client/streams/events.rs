@@ -60,7 +60,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         if io.transport.input.len() > self.partial_frame_len {
             self.record_liveness(io);
         }
-        if self.ping_until <= now {
+        if self.ping_until.is_some_and(|until| until <= now) {
             Counters::add(&counters.ping_timeouts);
             // As if the system had given up the connection.
             let timed_out = Fatal::Reset(std::io::ErrorKind::TimedOut.into());
@@ -73,7 +73,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
                 // The server may close it just as the next request is sent.
                 self.stop_taking_requests();
             }
-        } else if self.ping_until == Time::NEVER
+        } else if self.ping_until.is_none()
             && self.ping_at(io.config) <= now
             && !self.is_read_closed
         {

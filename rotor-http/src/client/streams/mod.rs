@@ -94,8 +94,8 @@ pub(super) struct Streams<K: Client, F> {
     /// The number of unsent bytes after the last call, if the socket was full before that call;
     /// otherwise 0.
     unsent: usize,
-    /// Until when a PING must be answered; `NEVER` if none is under way.
-    ping_until: Time,
+    /// Until when a PING must be answered, if one is under way.
+    ping_until: Option<Time>,
     /// The earliest time for the next PING: servers that send nothing tolerate few of them.
     next_ping: Time,
     /// Whether one PING may be sent sooner, for a request that has begun since.
@@ -163,7 +163,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             last_alive: now,
             partial_frame_len: 0,
             unsent: 0,
-            ping_until: Time::NEVER,
+            ping_until: None,
             next_ping: now,
             has_spare_ping: true,
             waits_for_stream: false,
@@ -216,7 +216,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
 
     /// Records that the server has sent something, whatever it is: it is there.
     fn record_liveness(&mut self, io: &Io<'_, '_, '_, K::Context>) {
-        (self.last_alive, self.ping_until) = (io.scope.now(), Time::NEVER);
+        (self.last_alive, self.ping_until) = (io.scope.now(), None);
         self.partial_frame_len = io.transport.input.len();
     }
 
@@ -235,8 +235,8 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         if waits < self.unsent {
             let now = io.scope.now();
             self.last_alive = now;
-            if self.ping_until != Time::NEVER {
-                self.ping_until = now + io.config.http2_ref().ping_timeout;
+            if let Some(until) = &mut self.ping_until {
+                *until = now + io.config.http2_ref().ping_timeout;
             }
         }
         let made = step(self, io);
@@ -289,11 +289,11 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             .settings_watch
             .until()
             .min(self.until)
-            .min(self.ping_until)
+            .min(self.ping_until.unwrap_or(Time::NEVER))
             .min(self.reader.until());
         if self.children.is_empty() {
             until.min(self.idle_since + config.limits.unused_timeout)
-        } else if self.ping_until == Time::NEVER && !self.is_read_closed {
+        } else if self.ping_until.is_none() && !self.is_read_closed {
             until.min(self.ping_at(config))
         } else {
             until

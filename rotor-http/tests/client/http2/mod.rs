@@ -2,6 +2,7 @@
 
 mod ends;
 mod exchanges;
+mod extremes;
 mod floods;
 mod misbehaving;
 mod same;
