@@ -15,6 +15,7 @@ const BYTES_BEFORE_ACK_MAX: u64 = 1 << 20;
 #[derive(Debug)]
 pub struct SettingsWatch {
     until: Time,
+    has_stopped: bool,
     /// Bytes that were taken out of the input.
     taken: u64,
     /// Bytes that had arrived when the time was last over.
@@ -24,17 +25,24 @@ pub struct SettingsWatch {
 impl SettingsWatch {
     /// Starts to watch for an acknowledgement within `time`, when the settings are written.
     pub fn begin(time: Duration, now: Time) -> SettingsWatch {
-        SettingsWatch { until: now + time, taken: 0, counted: 0 }
+        SettingsWatch { until: now + time, has_stopped: false, taken: 0, counted: 0 }
     }
 
-    /// Returns the time by which the peer must have acknowledged them; `NEVER` once it has.
+    /// Returns the time by which the peer must have acknowledged them; `NEVER` once it has,
+    /// or if it may take forever.
     pub fn until(&self) -> Time {
         self.until
     }
 
     /// Stops: the peer has acknowledged them, or never will.
     pub fn stop(&mut self) {
-        self.until = Time::NEVER;
+        (self.until, self.has_stopped) = (Time::NEVER, true);
+    }
+
+    /// Returns whether the peer has acknowledged them, or never will. That is not the same as no
+    /// time limit, which may be how it was configured.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.has_stopped
     }
 
     /// Postpones the time to `until`, if it is over.

@@ -14,6 +14,7 @@ mod corpora;
 mod deadlines;
 mod ending;
 mod exchanges;
+mod extremes;
 mod failing;
 mod faults;
 mod functions;
@@ -23,6 +24,8 @@ mod in_drain;
 mod intercepted;
 mod later;
 mod leading;
+#[path = "../limit_extremes/mod.rs"]
+mod limit_extremes;
 mod limits;
 #[path = "../../../tests/loops/on_mio.rs"]
 mod loops;

@@ -169,7 +169,9 @@ impl Probe {
             .and_then(|()| response.add_chunked())
             .expect("an answer that begins");
         response.done_headers().expect("fields that end");
-        self.pump(response).expect("a body");
+        if self.pump(response).expect("a body") {
+            return Next::finished();
+        }
         Next::go_on(self).no_deadline()
     }
 }

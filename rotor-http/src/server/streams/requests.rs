@@ -57,7 +57,7 @@ impl<S: Server> Streams<S> {
         // RFC 9113 §5.1.2: closed streams, whose handlers still have work, do not count.
         let are_open = || self.children.iter().all(|child| child.state != StreamState::Closed);
         // §6.5.2: before the peer has received our settings, it knows no maximum.
-        let knows_maximum = self.settings.until() == Time::NEVER;
+        let knows_maximum = self.settings.has_stopped();
         if is_full && knows_maximum && are_open() {
             return Err(Violation::Stream(stream, ErrorCode::RefusedStream));
         }

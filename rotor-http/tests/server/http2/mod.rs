@@ -3,6 +3,7 @@
 pub(crate) mod client;
 mod ends;
 mod exchanges;
+mod extremes;
 mod floods;
 mod limits;
 mod lingering;

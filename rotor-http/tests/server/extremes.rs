@@ -1,0 +1,69 @@
+//! Each field of a configuration at its extremes, with small real exchanges: at its greatest value
+//! a field restricts nothing, and at its least one a request is answered, or its connection ends.
+
+use std::time::Duration;
+
+use rotor_http::Limits;
+use rotor_http::server::{HttpSeed, ServerConfig};
+
+use crate::limit_extremes::limits;
+use crate::probe::{ProbeDriver, TestContext, get, post, probe, request};
+use crate::wire::{take, transcript};
+
+/// A body that is not sent whole with its head.
+const LARGE: usize = 200_000;
+
+/// What is sent, and the number of requests in it.
+fn exchanges() -> Vec<(&'static str, Vec<u8>, usize)> {
+    let chunks = "4;a=b\r\nbody\r\n0\r\nX-Sum: 1\r\n\r\n";
+    let chunked =
+        |path: &str| request(&format!("POST {path}"), "Transfer-Encoding: chunked\r\n", chunks);
+    let large = "x".repeat(LARGE);
+    vec![
+        ("a request", get("/"), 1),
+        ("three requests", get("/").repeat(3), 3),
+        ("a body", post("/", "some body"), 1),
+        ("a large body", post("/", &large), 1),
+        ("a large body in pieces", post("/progressive", &large), 1),
+        ("a large body after its response", post("/early", &large), 1),
+        ("an ignored body", post("/ignore", &large), 1),
+        ("chunks", chunked("/"), 1),
+        ("chunks in pieces", chunked("/progressive"), 1),
+        ("a chunked response", get("/chunked"), 1),
+        ("a large response in parts", get("/stream"), 1),
+        ("a large response", get("/big"), 1),
+    ]
+}
+
+#[test]
+fn with_any_limit_at_its_extremes_requests_are_answered_or_their_connection_ends() {
+    for (limit, limits, is_greatest) in limits() {
+        for (exchange, input, requests) in exchanges() {
+            for piece in [input.len(), if input.len() < LARGE { 7 } else { 5_000 }] {
+                let case = format!("{limit}, {exchange} in pieces of {piece}");
+                let mut driver = probe(ServerConfig::new().limits(limits.clone()));
+                input.chunks(piece).for_each(|piece| driver.send(piece));
+                let received = driver.take_received();
+                let mut rest = &received[..];
+                let answers = std::iter::from_fn(|| take(&mut rest).ok());
+                let statuses: Vec<u16> = answers.map(|answer| answer.status).collect();
+                let is_served = statuses == vec![200; requests] && rest.is_empty();
+                assert!(is_served || driver.is_ended(), "{case}: {statuses:?}, and it waits");
+                assert!(is_served || !is_greatest, "{case}: {statuses:?}");
+                assert_eq!(driver.failures(), [""; 0], "{case}");
+            }
+        }
+    }
+}
+
+/// Everything that has come is answered before the connection may count as idle.
+#[test]
+fn requests_that_have_come_already_are_answered_with_an_idle_timeout_of_zero() {
+    let config = ServerConfig::new().limits(Limits::new().idle_timeout(Duration::ZERO));
+    let seed = HttpSeed::new((), config);
+    let driver = ProbeDriver::with(seed, TestContext::default(), |peer| {
+        peer.send(&get("/").repeat(3));
+    });
+    assert_eq!(transcript(&driver.take_received()), "200 GET / | 200 GET / | 200 GET /");
+    assert!(driver.is_ended());
+}
