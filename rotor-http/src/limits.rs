@@ -74,7 +74,8 @@ limits! {
     /// handler allows more. Default 1 MiB, because they are held in memory. Beyond: 413 and close.
     buffered_body_bytes_max: u64 = 1 << 20;
     /// Sets how many requests one connection may make. Default unlimited; values above 32 bits are
-    /// unlimited too. The response to the last one says `Connection: close`.
+    /// unlimited too; at least 1. The response to the last one says `Connection: close`. In HTTP/2
+    /// the end is announced (GOAWAY), and requests that are on their way are still served.
     requests_max: u64 = u64::MAX, within 1, u64::MAX;
     /// Sets the maximum age of a connection, from its beginning to the beginning of its last
     /// request. Default unlimited.
@@ -87,8 +88,10 @@ limits! {
     /// not closed before its `idle_timeout`, because its next request may be on its way.
     #[doc(alias = "max_connection_age")]
     connection_age_max: Duration = Duration::MAX;
-    /// Sets how long a connection may wait between requests. Default 75 s, longer than the 60 s of
-    /// usual proxies, so that the proxy closes first. Then: closed without a response.
+    /// Sets how long a connection may wait for a request, the first or another one. Default 75 s,
+    /// longer than the 60 s of usual proxies, so that the proxy closes first. Then: closed without
+    /// a response. With zero, only requests that have already come are answered; for one request a
+    /// connection, see `requests_max`.
     #[doc(alias = "keep-alive timeout")]
     idle_timeout: Duration = Duration::from_secs(75);
     /// Sets how long a head may take, from its first byte. Bytes that arrive meanwhile do not
