@@ -14,10 +14,11 @@ use std::sync::{PoisonError, Weak};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-pub(crate) use self::cancellation::{Cancellations, OnCancel, WaiterQueue};
+pub(crate) use self::cancellation::{Cancellations, OnCancel};
 pub(crate) use self::waiter::{PortCounter, Waiter};
 use crate::notifier::Notifier;
 use crate::sync::{self, Mutex, MutexGuard, thread};
+use crate::waiter_queue::WaiterQueue;
 
 /// The receiver of a one-shot channel, which a machine keeps. Not related to
 /// [`std::future::Future`].

@@ -172,6 +172,7 @@ pub mod threads;
 mod time;
 mod timers;
 mod token;
+mod waiter_queue;
 mod wake_queue;
 
 pub use backend::{Backend, BackendHandle, Source, Wake};

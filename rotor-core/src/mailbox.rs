@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 
 pub use self::errors::{ReceiveError, SendError};
 use crate::coordination::wait_queue::WaitQueue;
-use crate::future::{self, Future, OnCancel, Port, Waiter, WaiterQueue};
+use crate::future::{self, Future, OnCancel, Port, Waiter};
 use crate::guard::drop_guarded;
 use crate::notifier::Notifier;
 use crate::queue_memory::shrink_empty;
@@ -16,6 +16,7 @@ use crate::scope::Scope;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::sync::{Mutex, MutexGuard, thread};
+use crate::waiter_queue::WaiterQueue;
 
 /// The receiving end of a bounded channel, owned by a machine. Each message wakes the machine.
 ///

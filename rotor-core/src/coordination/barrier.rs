@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::{Arc, PoisonError};
 
 use super::wait_queue::WaitQueue;
-use crate::future::{Future, Port, WaiterQueue};
+use crate::future::{Future, Port};
 use crate::scope::Scope;
 use crate::sync::{Mutex, MutexGuard};
+use crate::waiter_queue::WaiterQueue;
 
 /// A barrier: machines wait at it until a set number of them has arrived. Then all of them go on,
 /// and the barrier starts over.

@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::{Arc, PoisonError};
 
 use super::wait_queue::WaitQueue;
-use crate::future::{Future, Port, WaiterQueue};
+use crate::future::{Future, Port};
 use crate::scope::Scope;
 use crate::sync::{Mutex, MutexGuard};
+use crate::waiter_queue::WaiterQueue;
 
 /// A bell that machines listen to and that any machine or thread can ring. Elsewhere called a
 /// condition variable, or notify.

@@ -7,10 +7,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
 use super::wait_queue::WaitQueue;
-use crate::future::{Future, Port, WaiterQueue};
+use crate::future::{Future, Port};
 use crate::scope::Scope;
 use crate::sync::thread;
 use crate::sync::{Mutex, MutexGuard};
+use crate::waiter_queue::WaiterQueue;
 
 /// A value that one machine, or thread, holds at a time, over any number of events.
 ///

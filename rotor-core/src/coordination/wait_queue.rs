@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::future::{Port, WaiterQueue};
+use crate::future::Port;
 use crate::queue_memory::shrink_empty;
+use crate::waiter_queue::WaiterQueue;
 use std::sync::Weak;
 
 /// A queue of waiters. Their places are numbers that only grow.

@@ -6,6 +6,7 @@ use std::task::Waker;
 use crate::notifier::Notifier;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{AcqRel, Release};
+use crate::waiter_queue::WaiterQueue;
 
 /// What is notified when the future is dropped.
 pub(crate) enum OnCancel {
@@ -17,16 +18,6 @@ pub(crate) enum OnCancel {
     /// The queue in which the future had a place, which becomes free. `Weak`, because the queue
     /// holds the port, and must be dropped together with the last one that could serve it.
     Queue(Weak<dyn WaiterQueue>, u64),
-}
-
-/// A queue of futures that wait for a value. A future that does not wait any more leaves it.
-pub(crate) trait WaiterQueue: Send + Sync {
-    fn remove(&self, place: u64);
-
-    /// Called if the future was dropped with its value in it. Usually the drop of the value passes
-    /// it on to the next waiter. If the value does nothing when it is dropped, this method must do
-    /// so.
-    fn value_unclaimed(&self) {}
 }
 
 /// Tells a machine that one of many futures was dropped, so that it searches them only then.

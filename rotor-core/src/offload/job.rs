@@ -8,9 +8,10 @@ use super::in_flight::InFlightGuard;
 use super::work::{JobEnd, JobStart, KeptPlace, OffloadWork};
 use crate::clock::Clock;
 use crate::coordination::{JobWaiter, Permit, Permits};
-use crate::future::{FutureError, Port, WaiterQueue};
+use crate::future::{FutureError, Port};
 use crate::guard::{drop_guarded, guard, log_guarded};
 use crate::time::Time;
+use crate::waiter_queue::WaiterQueue;
 
 /// The handle through which a running job reads its own state. [`Scope::job`](crate::Scope::job)
 /// passes it to the closure. A long job should check now and then whether its result is still

@@ -7,10 +7,10 @@ use std::sync::{Arc, Weak};
 
 use super::stats::PoolStats;
 use super::work::OffloadJob;
-use crate::future::WaiterQueue;
 use crate::queue_memory::shrink_empty;
 use crate::sync::Condvar;
 use crate::time::Time;
+use crate::waiter_queue::WaiterQueue;
 
 /// A job that waits for a thread.
 pub(super) struct QueuedJob {

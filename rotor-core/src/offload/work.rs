@@ -4,7 +4,7 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::future::WaiterQueue;
+use crate::waiter_queue::WaiterQueue;
 
 /// Boxed work for another thread: a closure, or a job of [`Scope::job`](crate::Scope::job).
 #[doc(alias = "Job")]

@@ -8,11 +8,12 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, Weak};
 
 use super::super::wait_queue::WaitQueue;
-use crate::future::{FutureError, Port, WaiterQueue};
+use crate::future::{FutureError, Port};
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{Mutex, MutexGuard, thread};
 use crate::time::Time;
+use crate::waiter_queue::WaiterQueue;
 
 /// One of the [`Permits`](super::Permits). Dropping it gives it back.
 ///

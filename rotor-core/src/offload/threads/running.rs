@@ -6,12 +6,12 @@ use std::sync::{Arc, Weak};
 
 use super::Shared;
 use super::recording::RunRecord;
-use crate::future::WaiterQueue;
 use crate::guard::{guard, log_guarded};
 use crate::offload::queue::QueuedJob;
 use crate::offload::settings::OnJobPanic;
 use crate::offload::work::{JobStart, KeptPlace, OffloadJob, Requeue};
 use crate::time::Time;
+use crate::waiter_queue::WaiterQueue;
 
 impl Shared {
     pub(super) fn run(self: &Arc<Self>, queued: QueuedJob, started: Time) -> RunRecord {
