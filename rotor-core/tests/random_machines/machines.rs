@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use rotor_core::{
-    BarrierReached, Future, FutureError, Idle, Job, LockGuard, Machine, Mailbox, Outcome, Permit,
-    Reserved, Response, ReturnOnDrop, Room, Scope, SendError, SpawnError, Time,
+    BarrierReached, Call, Calls, Future, FutureError, Idle, Job, LockGuard, Machine, Mailbox,
+    Outcome, Permit, Reserved, Response, ReturnOnDrop, Room, Scope, SendError, SpawnError, Time,
 };
 
 use crate::{Counted, Random, Shared, World, lock};
@@ -49,6 +49,9 @@ pub(crate) struct Actor {
     steps: u32,
     state: State,
     mailbox: Mailbox<Counted>,
+    calls: Calls<Counted, Counted>,
+    /// Requests that are answered later, or dropped.
+    held_calls: Vec<Call<Counted, Counted>>,
     since: Time,
     _end: ReturnOnDrop<Counted, Shared>,
     _counted: Counted,
@@ -131,6 +134,8 @@ impl Machine for AnyMachine {
         let (sender, mailbox) = scope.create_mailbox(random.within(1..4));
         lock(&scope.world.senders).push(sender);
         scope.to_return.fetch_add(1, SeqCst);
+        let (service, calls) = scope.create_service(random.within(1..4));
+        lock(&scope.world.services).push(service);
         let end = scope.at_end(scope.world.count(), |shared: &mut Shared, counted| {
             shared.to_return.fetch_sub(1, SeqCst);
             drop(counted);
@@ -143,6 +148,8 @@ impl Machine for AnyMachine {
             steps,
             state: State::Ready,
             mailbox,
+            calls,
+            held_calls: Vec::new(),
             since,
             _end: end,
             _counted: counted,
@@ -261,6 +268,7 @@ impl Actor {
     fn act(mut self: Box<Self>, scope: &mut Scope<'_, Shared>) -> Answer {
         self.since = scope.now();
         while self.mailbox.receive().is_some() {}
+        self.serve(scope);
         let state = std::mem::replace(&mut self.state, State::Ready);
         let world = scope.world.clone();
         match state {
@@ -325,6 +333,24 @@ impl Actor {
             State::AwaitsSlot => return self.do_next(scope),
         }
         self.keep()
+    }
+
+    /// Answers requests; those that are held are answered at the next call.
+    fn serve(&mut self, scope: &mut Scope<'_, Shared>) {
+        for call in std::mem::take(&mut self.held_calls) {
+            let _unwanted = call.answer(scope.world.count());
+        }
+        while let Some(call) = self.calls.receive() {
+            match self.random.below(3) {
+                0 => drop(call),
+                1 => _ = call.answer(scope.world.count()),
+                _ => {
+                    self.held_calls.push(call);
+                    scope.wake_self();
+                }
+            }
+        }
+        let _is_known = self.calls.take_cancelled();
     }
 
     fn do_next(mut self: Box<Self>, scope: &mut Scope<'_, Shared>) -> Answer {
@@ -393,6 +419,18 @@ impl Actor {
                     });
                 }
                 return self.go_on(scope);
+            }
+            18 => {
+                let services = lock(&world.services);
+                if !services.is_empty() {
+                    let service = &services[self.random.within(0..services.len())];
+                    let answer = service.ask(world.count(), scope);
+                    self.state = State::AwaitsJobs(answer.into_iter().collect());
+                }
+                if !matches!(&self.state, State::AwaitsJobs(asked) if !asked.is_empty()) {
+                    drop(services);
+                    return self.go_on(scope);
+                }
             }
             17 if self.random.once_in(10) => {
                 scope.stop_loop();

@@ -14,8 +14,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rotor_core::{
-    Barrier, Bell, Blocking, Broadcast, Config, Exit, Lock, Loop, LoopHandle, LoopInstance,
-    Notifier, OffloadPool, OnPanic, Permits, Port, Response, Sender, SharedContext, WhenFull,
+    Barrier, Bell, Blocking, Broadcast, Config, Cursor, Exit, Lock, Loop, LoopHandle, LoopInstance,
+    Machine, MachineView, Notifier, OffloadPool, OnPanic, Permits, Port, Response, Sender, Service,
+    SharedContext, Verdict, WhenFull,
 };
 
 use machines::{AnyMachine, Seed};
@@ -73,6 +74,9 @@ struct World {
     blocked: Mutex<Vec<mpsc::Sender<()>>>,
     ports: Mutex<Vec<Port<Counted>>>,
     notifiers: Mutex<Vec<Notifier>>,
+    services: Mutex<Vec<Service<Counted, Counted>>>,
+    /// The loops, for closures between handlers.
+    loops: Mutex<Vec<(Shared, Broadcast<AnyMachine>)>>,
 }
 
 impl World {
@@ -160,6 +164,7 @@ fn run_loop(
         *lock(&shared.broadcast) = Some(instance.broadcast());
     }
     lock(handles).push(instance.handle());
+    lock(&world.loops).push((shared.clone(), instance.broadcast()));
     instance = match form {
         Form::HandingOver => instance.handing_over(),
         Form::TakingOver => instance.taking_over(),
@@ -247,6 +252,9 @@ fn play_outside(
                 let _full = sender.map(|sender| sender.send(world.count()));
             }
         }
+        if random.once_in(10) {
+            act_between_handlers(world, &mut random);
+        }
         let handles = lock(handles);
         if !handles.is_empty() && random.once_in(300) {
             let handle = &handles[random.within(0..handles.len())];
@@ -256,6 +264,30 @@ fn play_outside(
             }
         }
     }
+}
+
+/// Decides about the machines of a loop, or adds one.
+fn act_between_handlers(world: &World, random: &mut Random) {
+    let loops = lock(&world.loops);
+    if loops.is_empty() {
+        return;
+    }
+    let (shared, broadcast) = &loops[random.within(0..loops.len())];
+    if random.once_in(3) {
+        let seed = Seed::new(shared, random.next(), 10);
+        let _full = broadcast.add_machine_with(move |scope| AnyMachine::create(seed, scope));
+        return;
+    }
+    let mut random = random.clone();
+    let verdicts = [Verdict::Keep, Verdict::Wake, Verdict::Expire, Verdict::Drain, Verdict::End];
+    let _full = broadcast.post(move |mut machines, _| {
+        let _rest = machines.scan(Cursor::START, |_, machine| match machine {
+            MachineView::Waiting(AnyMachine::Actor(_)) if random.once_in(4) => {
+                verdicts[random.within(0..verdicts.len())]
+            }
+            _ => Verdict::Keep,
+        });
+    });
 }
 
 fn check_seed(seed: u64) -> Result<(), String> {
@@ -281,6 +313,8 @@ fn check_seed(seed: u64) -> Result<(), String> {
         blocked: Mutex::default(),
         ports: Mutex::default(),
         notifiers: Mutex::default(),
+        services: Mutex::default(),
+        loops: Mutex::default(),
     });
     let (handles, ends) = (Mutex::default(), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -310,6 +344,8 @@ fn check_end(world: &World) -> Result<(), String> {
     let began = Instant::now();
     let is_free = || {
         lock(&world.senders).clear();
+        lock(&world.services).clear();
+        lock(&world.loops).clear();
         world.counted.load(SeqCst) == 0
             && world.permits.available() == world.permits_total
             && world.pool.stats().running == 0
