@@ -79,7 +79,8 @@ impl SpoolConfig {
     }
 
     /// Sets the maximum length of a body in bytes, even if its receiver allows more. Default 1 GiB.
-    /// Beyond: [`TooLarge`](crate::SpoolError::TooLarge).
+    /// Beyond: [`TooLarge`](crate::SpoolError::TooLarge), as for a file that would be longer than
+    /// the process may make one (`RLIMIT_FSIZE`).
     pub fn body_bytes_max(mut self, bytes: u64) -> SpoolConfig {
         self.body_bytes_max = bytes;
         self

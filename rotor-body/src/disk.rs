@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 use rotor_core::backend::system_entropy;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Resource, getrlimit};
 
 /// How often another random name is tried if one exists already. With 2^64 names, none is met
 /// twice.
@@ -183,6 +184,16 @@ fn reserve_with(
         check_free()?;
     }
     Ok(is_reserved)
+}
+
+/// Returns an error if the process may not make a file this long (`RLIMIT_FSIZE`). The system would
+/// not only return this error, but also send SIGXFSZ, which ends a process that does not handle it
+/// (setrlimit(2)).
+pub(crate) fn check_length(len: u64) -> io::Result<()> {
+    match getrlimit(Resource::Fsize).current {
+        Some(max) if len > max => Err(Errno::FBIG.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Writes the names in a directory to the disk.

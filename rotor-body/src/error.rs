@@ -10,8 +10,9 @@ quick_error! {
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum SpoolError {
-        /// The body is longer than its limit, or does not fit into memory and there is no spool.
-        /// This is the peer's fault. A server responds with 413.
+        /// The body is longer than its limit, or than a file may be (EFBIG, also by
+        /// `RLIMIT_FSIZE`), or does not fit into memory and there is no spool. This is the peer's
+        /// fault. A server responds with 413.
         TooLarge { display("the body is larger than its limit") }
         /// All bodies together hold as much as they may: [`all_bytes_max`], [`files_max`], or,
         /// without a spool, the limit for memory ([`Expected::memory`]); or the pool's queue of
@@ -65,6 +66,7 @@ impl From<io::Error> for SpoolError {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 SpoolError::DiskFull(error)
             }
+            io::ErrorKind::FileTooLarge => SpoolError::TooLarge,
             _ if is_no_descriptor(&error) => SpoolError::NoDescriptor(error),
             _ => SpoolError::Disk(error),
         }
@@ -97,5 +99,7 @@ mod tests {
             assert_eq!(error.to_string(), expected, "{errno:?}");
             assert!(std::error::Error::source(&error).is_some(), "{errno:?}");
         }
+        let error = SpoolError::from(io::Error::from(Errno::FBIG));
+        assert!(matches!(error, SpoolError::TooLarge), "{error:?}");
     }
 }

@@ -119,6 +119,7 @@ impl Spool {
         let announced = announced.unwrap_or(0);
         match &self.shared.storage {
             Storage::Disk(directory) => {
+                disk::check_length(announced)?;
                 disk::check_free(directory, announced, config.keep_free_bytes)?;
                 let (file, can_link) = disk::open_unnamed(directory.as_fd(), mode(config.mode))?;
                 let is_reserved =
@@ -144,6 +145,7 @@ impl Spool {
         if let Storage::Disk(directory) = &self.shared.storage
             && offset + len > stored.reserved()
         {
+            disk::check_length(offset + len)?;
             disk::check_free(directory, len, self.shared.config.keep_free_bytes)?;
         }
         stored.content().write_blocks(blocks, offset)

@@ -175,6 +175,7 @@ impl StoreJob {
 
     /// Writes the body to a new file, which then gets the name.
     fn copy(&self) -> io::Result<()> {
+        disk::check_length(self.body.len())?;
         let directory = self.dir.directory.as_fd();
         let (mut file, name) = disk::create_named(directory, Mode::RUSR | Mode::WUSR)?;
         let written = self.write(&mut file).and_then(|()| self.prepare(&file));
