@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use quick_error::quick_error;
 use rotor_core::BoxError;
 use rotor_stream::{Fatal, ResolveError};
+use rustix::io::Errno;
 
 use crate::semantics::error::{BodyError, MessageError, ResponseHeadError};
 use crate::semantics::status::Status;
@@ -249,7 +250,11 @@ impl ClientError {
             {
                 Fault::Peer
             }
-            ClientError::NotConnected(error) if is_local_failure(error) => Fault::Here,
+            ClientError::NotConnected(error)
+                if is_local_failure(error) || is_out_of_resources(error) =>
+            {
+                Fault::Here
+            }
             ClientError::NotConnected(_) | ClientError::Lost(_) => Fault::Network,
             ClientError::Closed
             | ClientError::Head(_)
@@ -305,6 +310,9 @@ impl ClientError {
                 Status::SERVICE_UNAVAILABLE
             }
             ClientError::Lost(Fatal::NoRoom) => Status::SERVICE_UNAVAILABLE,
+            ClientError::NotConnected(error) if is_out_of_resources(error) => {
+                Status::SERVICE_UNAVAILABLE
+            }
             ClientError::NotConnected(error) if is_local_failure(error) => {
                 Status::INTERNAL_SERVER_ERROR
             }
@@ -335,6 +343,14 @@ fn is_local_failure(error: &Fatal) -> bool {
     matches!(error, Fatal::Handshake(error) if error.kind() == ErrorKind::Other)
 }
 
+/// Returns whether this computer had no descriptor, or no memory, for a socket: the server was not
+/// even asked.
+fn is_out_of_resources(error: &Fatal) -> bool {
+    const LACKING: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS];
+    let Fatal::Connect(error) = error else { return false };
+    Errno::from_io_error(error).is_some_and(|errno| LACKING.contains(&errno))
+}
+
 #[cfg(test)]
 mod tests {
     use std::error::Error;
@@ -350,9 +366,15 @@ mod tests {
         let cause = || Arc::new(refused());
         let shaking =
             |kind: io::ErrorKind| ClientError::NotConnected(Fatal::Handshake(kind.into()));
+        let connecting = |errno: Errno| ClientError::NotConnected(Fatal::Connect(errno.into()));
         let resolving = |error| ClientError::NotConnected(Fatal::Resolve(error));
         let rows = [
             (ClientError::NotConnected(Fatal::Connect(refused())), Fault::Network, false, 502),
+            (connecting(Errno::MFILE), Fault::Here, false, 503),
+            (connecting(Errno::NFILE), Fault::Here, false, 503),
+            (connecting(Errno::NOMEM), Fault::Here, false, 503),
+            (connecting(Errno::NOBUFS), Fault::Here, false, 503),
+            (connecting(Errno::NETUNREACH), Fault::Network, false, 502),
             (ClientError::NotConnected(Fatal::ConnectTimeout), Fault::Network, false, 504),
             (ClientError::NotConnected(Fatal::HandshakeTimeout), Fault::Network, false, 504),
             (shaking(io::ErrorKind::InvalidData), Fault::Peer, false, 502),
