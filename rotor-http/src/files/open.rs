@@ -34,10 +34,10 @@ impl Root {
     /// Looks up `name`, and opens it if it is a file. The name consists of components separated by
     /// slashes, none of them `..`.
     pub(super) fn find(&self, name: &[u8]) -> Result<Entry, OpenError> {
-        match self.find_by_kernel(name) {
+        repeat_if_interrupted(|| match self.find_by_kernel(name) {
             KernelLookup::Done(found) => found,
             KernelLookup::Unsupported => self.find_by_walk(name),
-        }
+        })
     }
 
     /// Looks the name up component by component.
@@ -48,5 +48,18 @@ impl Root {
     /// Looks the name up in one step.
     pub(super) fn find_by_kernel(&self, name: &[u8]) -> KernelLookup {
         KernelLookup::of(self.directory.as_fd(), name, self.follow_links)
+    }
+}
+
+/// Looks a file up, and does so again if a signal has interrupted that (open(2): on a network's file
+/// system, for example).
+pub(super) fn repeat_if_interrupted(
+    mut look_up: impl FnMut() -> Result<Entry, OpenError>,
+) -> Result<Entry, OpenError> {
+    loop {
+        match look_up() {
+            Err(OpenError::Failed(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            found => return found,
+        }
     }
 }

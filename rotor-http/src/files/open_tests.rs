@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rotor_test_kit::Directory;
+use rustix::io::Errno;
 
 use super::entry::{Entry, OpenError};
 use super::kernel_lookup::KernelLookup;
-use super::open::Root;
+use super::open::{Root, repeat_if_interrupted};
 
 /// A temporary directory that is removed at the end.
 struct Tree(Directory);
@@ -205,4 +206,17 @@ fn a_fifo_is_never_opened() {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     rustix::fs::open(tree.root().join("fifo"), flags, Mode::empty()).expect("it is ours");
     assert!(is_opened(), "the watch works");
+}
+
+#[test]
+fn an_interrupted_look_up_is_repeated_and_a_failed_one_is_not() {
+    for then in [Ok(Entry::Directory), Err(OpenError::from(Errno::IO))] {
+        let is_found = then.is_ok();
+        let (mut then, mut count) = (Some(then), 0);
+        let found = repeat_if_interrupted(|| {
+            count += 1;
+            if count < 3 { Err(Errno::INTR.into()) } else { then.take().expect("the last one") }
+        });
+        assert_eq!((found.is_ok(), count), (is_found, 3));
+    }
 }
