@@ -12,7 +12,7 @@ mod parts;
 mod writer;
 
 use std::fmt;
-use std::io::{self, BufWriter};
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -23,6 +23,8 @@ use std::time::Duration;
 
 pub use self::format::LogFormat;
 pub use self::lost_lines::LostLines;
+#[cfg(test)]
+use self::writer::LogFile;
 use self::writer::{Destination, Writer};
 use super::finished::Finished;
 
@@ -106,7 +108,7 @@ impl AccessLogConfig {
     pub fn start(self) -> io::Result<AccessLog> {
         let destination = match &self.path {
             Some(path) => Destination::open(path.clone())?,
-            None => Destination::StandardOutput(BufWriter::new(io::stdout())),
+            None => Destination::StandardOutput(io::stdout()),
         };
         self.start_with(destination)
     }

@@ -1,7 +1,7 @@
 use std::fs;
 use std::io::Write;
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rotor_test_kit::Directory;
@@ -51,17 +51,27 @@ fn an_unreadable_request_is_logged_without_its_parts() {
     assert_eq!(LogFormat::Json.line(&unread), line);
 }
 
-/// A disk that reports each line that arrives, and accepts or refuses it as the test says.
+/// A disk that reports each write, and accepts or refuses it as the test says; once the test has
+/// said its last word, always.
 struct SlowDisk {
     line_sender: Sender<()>,
     verdicts: Mutex<Receiver<bool>>,
+    last_verdict: bool,
+}
+
+impl SlowDisk {
+    fn destination(line_sender: Sender<()>, verdicts: Receiver<bool>) -> Destination {
+        let verdicts = Mutex::new(verdicts);
+        Destination::Test(Box::new(SlowDisk { line_sender, verdicts, last_verdict: true }))
+    }
 }
 
 impl Write for SlowDisk {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         self.line_sender.send(()).expect("the test waits");
-        let accepts = self.verdicts.lock().expect("nobody panics").recv().unwrap_or(true);
-        if accepts { Ok(line.len()) } else { Err(io::Error::other("full")) }
+        let verdict = self.verdicts.lock().expect("nobody panics").recv();
+        self.last_verdict = verdict.unwrap_or(self.last_verdict);
+        if self.last_verdict { Ok(lines.len()) } else { Err(io::Error::other("full")) }
     }
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
@@ -71,8 +81,7 @@ impl Write for SlowDisk {
 #[test]
 fn lines_without_room_or_with_a_write_error_are_counted_as_lost() {
     let ((line_sender, line_receiver), (verdict_sender, verdicts)) = (channel(), channel());
-    let disk =
-        Destination::Test(Box::new(SlowDisk { line_sender, verdicts: Mutex::new(verdicts) }));
+    let disk = SlowDisk::destination(line_sender, verdicts);
     let log = AccessLogConfig::standard_output().lines_max(2).start_with(disk).expect("a thread");
     let (hook, fields) = (log.hook(), Fields::default());
     hook(&finished("/", &fields));
@@ -86,14 +95,60 @@ fn lines_without_room_or_with_a_write_error_are_counted_as_lost() {
     drop(hook);
     let lost = log.lost();
     assert!(log.finish(LONG), "it ends");
-    assert_eq!(lost.count(), 3);
+    assert_eq!(lost.count(), 5, "the disk stays full");
+}
+
+/// A disk that takes as many bytes of each write as the test says, and then all.
+#[derive(Clone, Default)]
+struct TornDisk(Arc<Mutex<(Vec<Option<usize>>, Vec<u8>)>>);
+
+impl Write for TornDisk {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        let (takes, written) = &mut *self.0.lock().expect("nobody panics");
+        let count = match takes.pop() {
+            Some(Some(count)) => count.min(lines.len()),
+            Some(None) => return Err(io::Error::other("full")),
+            None => lines.len(),
+        };
+        written.extend_from_slice(&lines[..count]);
+        Ok(count)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_line_that_was_cut_off_by_a_full_disk_is_completed_first() {
+    let fields = Fields::default();
+    let long = format!("/{}", "x".repeat(20_000));
+    for first in ["/", &long] {
+        for cut in [1, 50] {
+            let disk = TornDisk::default();
+            disk.0.lock().expect("nobody panics").0 = vec![None, Some(cut)];
+            let destination = Destination::Test(Box::new(disk.clone()));
+            let log = AccessLogConfig::standard_output().start_with(destination).expect("a thread");
+            let (hook, lost) = (log.hook(), log.lost());
+            hook(&finished(first, &fields));
+            while !disk.0.lock().expect("nobody panics").0.is_empty() {
+                std::thread::yield_now();
+            }
+            hook(&finished("/second", &fields));
+            drop(hook);
+            assert!(log.finish(LONG), "it ends");
+            let line = |target| LogFormat::Common.line(&finished(target, &fields));
+            let expected = line(first) + &line("/second");
+            let written = disk.0.lock().expect("nobody panics").1.clone();
+            assert_eq!(String::from_utf8_lossy(&written), expected, "{cut}");
+            assert_eq!(lost.count(), 0, "{cut}");
+        }
+    }
 }
 
 #[test]
 fn lines_beyond_the_byte_limit_are_lost_until_others_are_written() {
     let ((line_sender, line_receiver), (verdict_sender, verdicts)) = (channel(), channel());
-    let disk =
-        Destination::Test(Box::new(SlowDisk { line_sender, verdicts: Mutex::new(verdicts) }));
+    let disk = SlowDisk::destination(line_sender, verdicts);
     let fields = Fields::default();
     let (short, long) = (finished("/", &fields), finished("/\u{1}\u{2}\u{3}", &fields));
     let len = LogFormat::Common.line(&short).len();
@@ -158,4 +213,32 @@ fn a_renamed_file_is_reopened() {
     let (old, new) = (read(&old), read(&path));
     assert!(new.contains("/second") && !old.contains("/second"), "{old:?} {new:?}");
     assert!(old.contains("/first") || new.contains("/first"));
+}
+
+#[test]
+fn a_file_is_not_made_longer_than_the_process_may_make_one() {
+    let directory = Directory::create();
+    let (path, old) = (directory.join("log"), directory.join("log.1"));
+    let fields = Fields::default();
+    let line = |target| LogFormat::Common.line(&finished(target, &fields));
+    let mut file = LogFile::open(path.clone()).expect("a file");
+    file.bytes_max = Some((line("/first") + "192").len() as u64);
+    let config = AccessLogConfig::file(&path);
+    let log = config.start_with(Destination::File(file)).expect("a thread");
+    let (hook, reopener, lost) = (log.hook(), log.reopener(), log.lost());
+    hook(&finished("/first", &fields));
+    hook(&finished("/second", &fields));
+    hook(&finished("/third", &fields));
+    while fs::metadata(&path).expect("it is there").len() < line("/first").len() as u64 + 3 {
+        std::thread::yield_now();
+    }
+    fs::rename(&path, &old).expect("it is there");
+    reopener.reopen();
+    hook(&finished("/fourth", &fields));
+    drop((hook, reopener));
+    assert!(log.finish(LONG), "it ends");
+    let read = |path| fs::read_to_string(path).expect("it is there");
+    assert_eq!(read(&old), line("/first") + "192");
+    assert_eq!(read(&path), line("/third") + &line("/fourth"));
+    assert_eq!(lost.count(), 1, "the line that does not continue in the other file");
 }
