@@ -1,7 +1,7 @@
 use std::fs;
 use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use rotor_test_kit::Directory;
@@ -100,11 +100,24 @@ fn lines_without_room_or_with_a_write_error_are_counted_as_lost() {
 
 /// A disk that takes as many bytes of each write as the test says, and then all.
 #[derive(Clone, Default)]
-struct TornDisk(Arc<Mutex<(Vec<Option<usize>>, Vec<u8>)>>);
+struct TornDisk(Arc<Mutex<TornDiskState>>);
+
+#[derive(Default)]
+struct TornDiskState {
+    /// How many bytes the next writes take, the next one last; `None` if none, and an error.
+    takes: Vec<Option<usize>>,
+    written: Vec<u8>,
+}
+
+impl TornDisk {
+    fn lock(&self) -> MutexGuard<'_, TornDiskState> {
+        self.0.lock().expect("nobody panics")
+    }
+}
 
 impl Write for TornDisk {
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
-        let (takes, written) = &mut *self.0.lock().expect("nobody panics");
+        let TornDiskState { takes, written } = &mut *self.lock();
         let count = match takes.pop() {
             Some(Some(count)) => count.min(lines.len()),
             Some(None) => return Err(io::Error::other("full")),
@@ -125,12 +138,12 @@ fn a_line_that_was_cut_off_by_a_full_disk_is_completed_first() {
     for first in ["/", &long] {
         for cut in [1, 50] {
             let disk = TornDisk::default();
-            disk.0.lock().expect("nobody panics").0 = vec![None, Some(cut)];
+            disk.lock().takes = vec![None, Some(cut)];
             let destination = Destination::Test(Box::new(disk.clone()));
             let log = AccessLogConfig::standard_output().start_with(destination).expect("a thread");
             let (hook, lost) = (log.hook(), log.lost());
             hook(&finished(first, &fields));
-            while !disk.0.lock().expect("nobody panics").0.is_empty() {
+            while !disk.lock().takes.is_empty() {
                 std::thread::yield_now();
             }
             hook(&finished("/second", &fields));
@@ -138,7 +151,7 @@ fn a_line_that_was_cut_off_by_a_full_disk_is_completed_first() {
             assert!(log.finish(LONG), "it ends");
             let line = |target| LogFormat::Common.line(&finished(target, &fields));
             let expected = line(first) + &line("/second");
-            let written = disk.0.lock().expect("nobody panics").1.clone();
+            let written = disk.lock().written.clone();
             assert_eq!(String::from_utf8_lossy(&written), expected, "{cut}");
             assert_eq!(lost.count(), 0, "{cut}");
         }
