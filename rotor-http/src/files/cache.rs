@@ -71,14 +71,19 @@ impl<V: Clone> Cache<V> {
         if self.entries_max == 0 || self.entries.get(name).is_some_and(is_late) {
             return;
         }
-        let renew_after = self.renew_after;
-        self.entries.retain(|_, entry| requested_at < entry.fresh_until + renew_after);
+        self.drop_expired(requested_at);
         // A known name reuses its own entry.
         if self.entries.len() >= self.entries_max && !self.entries.contains_key(name) {
             self.make_room(requested_at);
         }
         let entry = Entry { value, fresh_until, last_used: requested_at, is_being_renewed: false };
         self.entries.insert(name.into(), entry);
+    }
+
+    /// Drops the entries whose values nobody would get any more, and closes their files with that.
+    pub(super) fn drop_expired(&mut self, now: Time) {
+        let renew_after = self.renew_after;
+        self.entries.retain(|_, entry| now < entry.fresh_until + renew_after);
     }
 
     /// Removes a name, because its file does not exist any more.

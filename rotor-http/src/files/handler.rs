@@ -155,13 +155,15 @@ impl PendingRequest {
     }
 
     /// Forgets a file that does not exist any more. A file that just cannot be opened at the moment
-    /// may still be remembered.
+    /// may still be remembered, but not others at the expense of this one: nothing else would close
+    /// them while no file can be opened.
     fn record_failure(&self, error: &OpenError) {
         match error {
             OpenError::NotFound | OpenError::Forbidden => {
                 self.files.shared.known().remove(self.path.as_bytes());
             }
             OpenError::Busy(error) | OpenError::Failed(error) => {
+                self.files.shared.known().drop_expired(self.time);
                 log::warn!("a file cannot be opened: {error}");
             }
         }
@@ -304,18 +306,37 @@ mod tests {
         }
     }
 
+    fn pending(files: &Files, path: &'static str, time: Time) -> PendingRequest {
+        PendingRequest {
+            files: files.clone(),
+            path: FilePath::parse(path, false).expect("a path"),
+            conditions: Conditions::default(),
+            accepted: AcceptedCodings::default(),
+            location: String::new(),
+            time,
+        }
+    }
+
+    #[test]
+    fn without_descriptors_files_that_are_known_no_more_are_closed() {
+        let files = FilesConfig::new(env!("CARGO_MANIFEST_DIR")).open().expect("a directory");
+        insert_known(&files, "Cargo.toml");
+        let known =
+            files.shared.known().get(b"Cargo.toml", Time::ZERO).map(|it| Arc::downgrade(&it));
+        let known = known.expect("it was inserted");
+        // It is known for a second, and for another one while it is looked up again.
+        for (seconds, is_open) in [(1, true), (2, false)] {
+            let request = pending(&files, "/other", Time::ZERO + Duration::from_secs(seconds));
+            request.record_failure(&OpenError::Busy(std::io::Error::from_raw_os_error(24)));
+            assert_eq!(known.strong_count() > 0, is_open, "{seconds}");
+        }
+    }
+
     #[test]
     fn a_missing_file_is_forgotten_but_a_busy_one_is_not() {
         let files = FilesConfig::new(env!("CARGO_MANIFEST_DIR")).open().expect("a directory");
         insert_known(&files, "Cargo.toml");
-        let request = PendingRequest {
-            files: files.clone(),
-            path: FilePath::parse("/Cargo.toml", false).expect("a path"),
-            conditions: Conditions::default(),
-            accepted: AcceptedCodings::default(),
-            location: String::new(),
-            time: Time::ZERO,
-        };
+        let request = pending(&files, "/Cargo.toml", Time::ZERO);
         let is_known = || files.shared.known().get(b"Cargo.toml", Time::ZERO).is_some();
         request.record_failure(&OpenError::Busy(std::io::ErrorKind::Other.into()));
         request.record_failure(&OpenError::Failed(std::io::ErrorKind::Other.into()));
