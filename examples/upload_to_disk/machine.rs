@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
-use rotor::body::{Body, Dir, IfExists, StoreJob};
+use rotor::body::{Body, Dir, IfExists, SpoolError, StoreJob};
 use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Reply, Response, Scope, Server};
 use rotor::http::{BodyError, Method, Status};
 use rotor::{Future, Outcome};
@@ -119,7 +119,7 @@ impl Server for Upload {
             }
             Outcome::Value(Err(error)) => {
                 log::error!("{} is not kept: {error}", self.name);
-                Next::fail(status_of(&error))
+                Next::fail(status_of(error))
             }
             Outcome::Lost(lost) => {
                 log::error!("{} is not kept: {lost}", self.name);
@@ -144,14 +144,17 @@ fn store(create: StoreJob, replace: Option<StoreJob>) -> io::Result<StoreOutcome
     }
 }
 
-/// Returns the status for a file that could not be stored.
-fn status_of(error: &io::Error) -> Status {
-    match error.kind() {
-        // A short body finds the disk full here, a longer one when its file was opened: both get
-        // the same status.
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Status::INSUFFICIENT_STORAGE,
-        // The name belongs to a directory (RFC 9110 §15.5.10).
-        ErrorKind::IsADirectory => Status::CONFLICT,
+/// Returns the status for a file that could not be stored. A short body is written only here, a longer
+/// one while it arrives: both get the same status.
+fn status_of(error: io::Error) -> Status {
+    // The name belongs to a directory (RFC 9110 §15.5.10).
+    if error.kind() == ErrorKind::IsADirectory {
+        return Status::CONFLICT;
+    }
+    match SpoolError::from(error) {
+        SpoolError::DiskFull(_) => Status::INSUFFICIENT_STORAGE,
+        SpoolError::NoDescriptor(_) => Status::SERVICE_UNAVAILABLE,
+        SpoolError::TooLarge => Status::CONTENT_TOO_LARGE,
         _ => Status::INTERNAL_SERVER_ERROR,
     }
 }
@@ -172,14 +175,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_507_a_directory_409_and_any_other_failure_500() {
-        for (kind, status) in [
-            (ErrorKind::StorageFull, Status::INSUFFICIENT_STORAGE),
-            (ErrorKind::QuotaExceeded, Status::INSUFFICIENT_STORAGE),
-            (ErrorKind::IsADirectory, Status::CONFLICT),
-            (ErrorKind::PermissionDenied, Status::INTERNAL_SERVER_ERROR),
+    fn a_full_disk_is_507_no_descriptor_503_a_directory_409_and_any_other_failure_500() {
+        for (error, status) in [
+            (ErrorKind::StorageFull.into(), Status::INSUFFICIENT_STORAGE),
+            (ErrorKind::QuotaExceeded.into(), Status::INSUFFICIENT_STORAGE),
+            // EMFILE, which has no kind.
+            (io::Error::from_raw_os_error(24), Status::SERVICE_UNAVAILABLE),
+            (ErrorKind::FileTooLarge.into(), Status::CONTENT_TOO_LARGE),
+            (ErrorKind::IsADirectory.into(), Status::CONFLICT),
+            (ErrorKind::PermissionDenied.into(), Status::INTERNAL_SERVER_ERROR),
         ] {
-            assert_eq!(status_of(&kind.into()), status, "{kind}");
+            let text = error.to_string();
+            assert_eq!(status_of(error), status, "{text}");
         }
     }
 }
