@@ -6,6 +6,7 @@ mod closing;
 mod deflate;
 mod describing;
 mod every_loop;
+mod extremes;
 mod faults;
 mod handshake;
 mod http2;
