@@ -1,5 +1,6 @@
 //! A body that is collected on a real loop: in memory, on a disk, on a failing disk.
 
+mod extremes;
 mod faults;
 mod names;
 mod totals;

@@ -15,8 +15,10 @@ fn large_response() -> Vec<u8> {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {LEN}\r\n\r\n{}", "x".repeat(LEN)).into_bytes()
 }
 
-/// A request, and the response that it gets.
-fn exchanges() -> Vec<(&'static str, fn() -> Probe, Vec<u8>)> {
+/// What it is about, a request, and the response that it gets.
+type Exchange = (&'static str, fn() -> Probe, Vec<u8>);
+
+fn exchanges() -> Vec<Exchange> {
     let small = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi".to_vec();
     vec![
         ("a request", || Probe::get("/"), small.clone()),
