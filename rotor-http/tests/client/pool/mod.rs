@@ -2,6 +2,7 @@
 //! outcome, even if connections or their machines fail.
 
 mod deaths;
+mod extremes;
 #[cfg(feature = "http2")]
 mod http1_alternative;
 mod limits;
