@@ -182,6 +182,20 @@ fn overflowed_completions_count_as_more_to_come() {
     assert_eq!(told.len(), 8, "{ready:?}");
 }
 
+/// The kernel may have left work for the next call, 20 items at a time.
+#[test]
+fn a_wait_that_takes_as_much_as_it_may_leaves_more_to_come() {
+    let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
+    let Ok(mut driver) = Driver::open(UringConfig::new().events_max(20), waker) else { return };
+    let mut peers: Vec<_> = (0..5).flat_map(|_| add_eight_streams(&mut driver)).collect();
+    (0..50).for_each(|_| driver.wait(Some(Time::ZERO), &mut Ready::new()).expect("it goes on"));
+    assert!(!driver.may_have_more());
+    peers.iter_mut().for_each(|peer| peer.write_all(b"x").expect("it fits"));
+    let before = driver.stats().completed;
+    driver.wait(Some(Time::ZERO), &mut Ready::new()).expect("it goes on");
+    assert_eq!((driver.stats().completed - before, driver.may_have_more()), (20, true));
+}
+
 #[test]
 fn a_wait_ends_at_the_deadline_of_a_lingering_stream() {
     let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");

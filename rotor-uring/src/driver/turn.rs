@@ -23,8 +23,8 @@ impl Driver {
         if !self.late_events.is_empty() || !self.unreported.is_empty() {
             self.report_pending_events(ready);
         }
-        self.take_completions(ready)?;
-        self.has_more = self.ring.has_completions();
+        let is_full = self.take_completions(ready)?;
+        self.has_more = self.ring.has_completions() || is_full;
         self.expire_lingering();
         Ok(())
     }
@@ -59,7 +59,7 @@ impl Driver {
     /// Takes what has completed. The kernel does only a limited amount of work in one call and
     /// leaves the rest for the next (`IO_LOCAL_TW_DEFAULT_MAX`, 20 items). If there may be a rest,
     /// it is called again, so that a poll takes everything, and a turn has many events.
-    fn take_completions(&mut self, ready: &mut Ready) -> io::Result<()> {
+    fn take_completions(&mut self, ready: &mut Ready) -> io::Result<bool> {
         let mut left = self.config.events_max;
         loop {
             let before = left;
@@ -72,7 +72,7 @@ impl Driver {
                 }
             }
             if before - left < FULL_BATCH_MIN || left == 0 {
-                return Ok(());
+                return Ok(left == 0);
             }
             self.ring.enter(Wait::RunTaskWork)?;
         }
