@@ -18,6 +18,11 @@ impl Stack {
     pub(super) fn detach(&mut self, id: Id) {
         let until = self.now() + self.config.linger;
         let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.socket().recv_queue() > 0 {
+            // What was written in this turn goes ahead of the reset, as from a kernel.
+            self.send(id);
+        }
+        let Some(connection) = self.connections.get_mut(id) else { return };
         connection.detach();
         if connection.socket().recv_queue() > 0 {
             connection.socket().abort();

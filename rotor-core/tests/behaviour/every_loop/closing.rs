@@ -60,6 +60,18 @@ fn the_peer_of_a_stream_dropped_with_unread_bytes_reads_a_reset<L: OnLoop>() {
     }
 }
 
+on_every_loop!(bytes_written_just_before_a_drop_with_unread_bytes_arrive_before_the_reset);
+fn bytes_written_just_before_a_drop_with_unread_bytes_arrive_before_the_reset<L: OnLoop>() {
+    let (mut rig, mut socket, mut end) = connected::<L>();
+    rig.send(&mut end, TEXT).expect("there is room");
+    until_reported(&mut rig, EventSet::READABLE);
+    assert_eq!(socket.write(b"too long").expect("there is room"), 8);
+    drop(socket);
+    let (got, failed) = rig.hear(&mut end, None);
+    let failed = failed.map(|error| error.kind());
+    assert_eq!((&*got, failed), (&b"too long"[..], Some(io::ErrorKind::ConnectionReset)));
+}
+
 on_every_loop!(a_reset_behind_eof_does_not_replace_eof);
 fn a_reset_behind_eof_does_not_replace_eof<L: OnLoop>() {
     for is_read_before in [true, false] {
