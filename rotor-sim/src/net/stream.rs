@@ -40,10 +40,7 @@ impl<A: Address> SimStream<A> {
         let world = self.world.borrow();
         let link = world.links.get(self.link)?;
         let own = &link.ends[usize::from(self.side)];
-        // Linux then has no peer to name (getpeername(2) fails with `ENOTCONN`); a Unix socket
-        // still has one.
-        let is_address_lost = own.has_ended() && matches!(own.place, Place::Inet(_));
-        if !own.is_connected || is_address_lost {
+        if !own.is_connected || own.has_forgotten_peer() {
             return None;
         }
         Some(link.ends[usize::from(side)].place.clone())

@@ -122,9 +122,15 @@ impl End {
         }
     }
 
-    /// Whether nothing more will come or go; a kernel then forgets the peer's address.
-    pub(crate) fn has_ended(&self) -> bool {
+    /// Whether nothing more will come or go.
+    fn has_ended(&self) -> bool {
         self.is_dead || self.output_shut && self.input.ended
+    }
+
+    /// Whether a kernel has forgotten the peer, so that it names none and shuts nothing down any
+    /// more (`ENOTCONN`; getpeername(2), shutdown(2)). A Unix socket still has its peer.
+    pub(crate) fn has_forgotten_peer(&self) -> bool {
+        self.has_ended() && matches!(self.place, Place::Inet(_))
     }
 
     /// What a backend reports for an end that is registered or connected now. It reports the end of

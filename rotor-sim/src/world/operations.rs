@@ -232,7 +232,7 @@ impl World {
             return Err(io::ErrorKind::NotConnected.into());
         };
         let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
-        if end.is_dead || !end.is_connected {
+        if end.is_dead || !end.is_connected || end.has_forgotten_peer() {
             return Err(io::ErrorKind::NotConnected.into());
         }
         let host = end.host;

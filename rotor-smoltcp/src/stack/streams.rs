@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rotor_core::net::ReadBuf;
 use smoltcp::iface::Interface;
-use smoltcp::socket::tcp::{RecvError, Socket};
+use smoltcp::socket::tcp::{RecvError, Socket, State};
 
 use super::connection::{Connection, Phase};
 use super::flow::Flow;
@@ -158,7 +158,9 @@ impl Stack {
     /// Shuts down one direction or both. Our end is sent after what was written.
     pub(crate) fn shutdown(&mut self, id: Id, how: Shutdown) -> io::Result<()> {
         let connection = self.connections.get_mut(id).ok_or_else(not_connected)?;
-        if connection.phase == Phase::Connecting || connection.has_failed {
+        // After both sides have ended, nobody is there to be told, as on Linux.
+        let has_ended = matches!(connection.state(), State::TimeWait | State::Closed);
+        if connection.phase == Phase::Connecting || has_ended {
             return Err(io::ErrorKind::NotConnected.into());
         }
         if how != Shutdown::Write {

@@ -129,7 +129,8 @@ impl Driver {
             return self.remove_if_unused(id);
         }
         let mut events = EventSet::WRITABLE;
-        let has_failed = result < 0 || result & (POLL_ERROR | POLL_HANG_UP) != 0;
+        // If both sides have ended already, which is a hang-up, the input still has to be read.
+        let has_failed = result < 0 || result & POLL_ERROR != 0;
         if has_failed {
             // The socket keeps the error for `take_error`; a read would take it.
             events |= EventSet::READABLE | EventSet::ERROR;

@@ -72,6 +72,21 @@ fn bytes_written_just_before_a_drop_with_unread_bytes_arrive_before_the_reset<L:
     assert_eq!((&*got, failed), (&b"too long"[..], Some(io::ErrorKind::ConnectionReset)));
 }
 
+on_every_loop!(a_shutdown_after_both_sides_have_ended_says_that_nobody_is_connected);
+fn a_shutdown_after_both_sides_have_ended_says_that_nobody_is_connected<L: OnLoop>() {
+    let (mut rig, mut socket, mut end) = connected::<L>();
+    socket.shutdown(Shutdown::Write).expect("it is connected");
+    assert_eq!(rig.receive(&mut end, None).expect("nothing was reset"), b"");
+    socket.shutdown(Shutdown::Write).expect("the peer has not ended");
+    end.end().expect("it is connected");
+    until_reported(&mut rig, EventSet::READ_CLOSED);
+    for how in [Shutdown::Write, Shutdown::Read, Shutdown::Both] {
+        let refused = socket.shutdown(how).expect_err("nobody is left").kind();
+        assert_eq!(refused, io::ErrorKind::NotConnected, "{how:?}");
+    }
+    assert_eq!(rig.receive(&mut socket, None).expect("nothing was reset"), b"");
+}
+
 on_every_loop!(a_reset_behind_eof_does_not_replace_eof);
 fn a_reset_behind_eof_does_not_replace_eof<L: OnLoop>() {
     for is_read_before in [true, false] {
