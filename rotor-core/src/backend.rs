@@ -18,8 +18,8 @@
 //! `WouldBlock`, the next change is reported. Loop time never runs backwards.
 //!
 //! If a backend has more events than one wait takes ([`Backend::may_have_more`]), it must return
-//! them first in, first out. In this way the loop knows when it has seen everything that was ready
-//! before a deadline.
+//! them first in, first out. In this way the loop knows after how many waits it has seen everything
+//! that was ready before a deadline ([`Backend::full_waits`]).
 
 use std::any::Any;
 use std::fmt;
@@ -98,6 +98,19 @@ pub trait Backend {
     /// everything that is ready.
     fn may_have_more(&self) -> bool {
         false
+    }
+
+    /// Returns how many full waits report everything that is ready now. Input that arrived before a
+    /// deadline or a drain comes first, so while waits are full, the loop makes at least that many
+    /// before it calls machines for those. It makes more if one event for each machine needs more
+    /// ([`Config::events_max`](crate::Config::events_max)).
+    ///
+    /// The default, 1, is for a backend that reports a source once, however much has arrived for
+    /// it. One that counts something else as it waits (packets, completed operations) returns an
+    /// estimate that is rather too large. It must not depend on what arrives later, or the loop
+    /// would never get to its deadlines.
+    fn full_waits(&self) -> usize {
+        1
     }
 
     /// Returns a recent reading of the clock: some milliseconds old at most, and never later than

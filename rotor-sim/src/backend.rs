@@ -22,12 +22,38 @@ pub struct SimBackend {
     inner: Option<InnerBackend>,
 }
 
-/// The wait of the inner backend, whatever its type.
-type Wait = dyn FnMut(Option<Time>, &mut Vec<(Token, EventSet)>) -> io::Result<()>;
+/// The waits of the inner backend, whatever its type.
+trait InnerWaits {
+    fn wait_inner(
+        &mut self,
+        until: Option<Time>,
+        ready: &mut Vec<(Token, EventSet)>,
+    ) -> io::Result<()>;
+    fn inner_may_have_more(&self) -> bool;
+    fn inner_full_waits(&self) -> usize;
+}
+
+impl<B: Backend> InnerWaits for B {
+    fn wait_inner(
+        &mut self,
+        until: Option<Time>,
+        ready: &mut Vec<(Token, EventSet)>,
+    ) -> io::Result<()> {
+        self.wait(until, ready)
+    }
+
+    fn inner_may_have_more(&self) -> bool {
+        self.may_have_more()
+    }
+
+    fn inner_full_waits(&self) -> usize {
+        self.full_waits()
+    }
+}
 
 /// The backend that this one is around.
 struct InnerBackend {
-    wait: Box<Wait>,
+    backend: Box<dyn InnerWaits>,
     /// The edges that the last wait returned.
     ready: Vec<(Token, EventSet)>,
 }
@@ -53,12 +79,12 @@ impl SimBackend {
     pub(crate) fn with_inner<B: Backend + 'static>(
         world: &Shared,
         host: u32,
-        mut inner: B,
+        inner: B,
     ) -> io::Result<SimBackend> {
         let within: Rc<dyn BackendHandle> = Rc::new(inner.handle()?);
         let handle = SimHandle { world: world.clone(), host, within: Some(within) };
-        let wait = Box::new(move |until, ready: &mut Vec<_>| inner.wait(until, ready));
-        Ok(SimBackend { handle, inner: Some(InnerBackend { wait, ready: Vec::new() }) })
+        let inner = InnerBackend { backend: Box::new(inner), ready: Vec::new() };
+        Ok(SimBackend { handle, inner: Some(inner) })
     }
 }
 
@@ -81,11 +107,19 @@ impl Backend for SimBackend {
             let (world, host) = (&self.handle.world, self.handle.host);
             world.borrow_mut().before_stack_wait(host);
             // The world is not borrowed while foreign code runs.
-            (inner.wait)(until, &mut inner.ready)?;
+            inner.backend.wait_inner(until, &mut inner.ready)?;
             world.borrow_mut().after_stack_wait(host, inner.ready.drain(..));
         }
         self.handle.world.borrow_mut().take_ready(self.handle.host, ready);
         Ok(())
+    }
+
+    fn may_have_more(&self) -> bool {
+        self.inner.as_ref().is_some_and(|inner| inner.backend.inner_may_have_more())
+    }
+
+    fn full_waits(&self) -> usize {
+        self.inner.as_ref().map_or(1, |inner| inner.backend.inner_full_waits())
     }
 
     fn order(&mut self, same_tick: &mut [Token]) {
@@ -188,5 +222,50 @@ impl fmt::Debug for SimBackend {
 impl fmt::Debug for SimHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SimHandle(host {})", self.host)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+    use crate::world::World;
+
+    /// A stack that has more packets than a wait takes.
+    struct Busy(SimBackend);
+
+    impl Backend for Busy {
+        type Handle = SimHandle;
+
+        fn handle(&self) -> io::Result<SimHandle> {
+            self.0.handle()
+        }
+
+        fn waker(&self) -> io::Result<Arc<dyn Wake>> {
+            self.0.waker()
+        }
+
+        fn wait(&mut self, _: Option<Time>, _: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn may_have_more(&self) -> bool {
+            true
+        }
+
+        fn full_waits(&self) -> usize {
+            7
+        }
+    }
+
+    #[test]
+    fn the_packets_that_an_inner_backend_has_left_are_known_to_the_loop() {
+        let world = Rc::new(RefCell::new(World::new(1)));
+        let host = world.borrow_mut().add_host("a host");
+        let own = SimBackend::new(&world, host);
+        assert_eq!((own.may_have_more(), own.full_waits()), (false, 1));
+        let around = SimBackend::with_inner(&world, host, Busy(own)).expect("it has a handle");
+        assert_eq!((around.may_have_more(), around.full_waits()), (true, 7));
     }
 }

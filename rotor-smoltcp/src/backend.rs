@@ -160,6 +160,10 @@ impl Backend for Smoltcp {
         self.shared.stack().may_have_more()
     }
 
+    fn full_waits(&self) -> usize {
+        self.shared.stack().full_waits()
+    }
+
     #[inline]
     fn coarse_now(&self) -> Time {
         self.clock.coarse_now()

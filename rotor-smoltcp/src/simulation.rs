@@ -127,6 +127,14 @@ impl Backend for SimulatedBackend {
         self.clock.set(self.port.now());
         self.stack.wait(until, ready)
     }
+
+    fn may_have_more(&self) -> bool {
+        self.stack.may_have_more()
+    }
+
+    fn full_waits(&self) -> usize {
+        self.stack.full_waits()
+    }
 }
 
 /// The network card of a simulated host.

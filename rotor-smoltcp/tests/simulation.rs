@@ -11,7 +11,7 @@ use rotor::net::ListenOptions;
 use rotor::stream::{
     Accept, AcceptConfig, Intent, Matched, Protocol, Stream, StreamConfig, Transport,
 };
-use rotor::{BoxError, Loop, Scope};
+use rotor::{Backend, BoxError, Loop, Scope};
 use rotor_sim::{
     Check, Crash, Family, Fault, Faults, Host, Network, Script, ScriptClient, Sim, TranscriptHandle,
 };
@@ -52,6 +52,16 @@ impl Protocol for Texts {
             Err(error) => Intent::error(error),
         }
     }
+}
+
+#[test]
+fn a_stack_in_a_simulation_says_how_many_waits_its_packets_need() -> Result<(), BoxError> {
+    Sim::new(1).host("a host", |boot| {
+        let backend = Smoltcp::in_simulation(boot, &StackConfig::new().packets_max(100))?;
+        assert_eq!(backend.full_waits(), 11, "for 1,024 packets");
+        Ok(Loop::<Server, _>::with_backend(backend, &boot.config())?.instantiate(()))
+    })?;
+    Ok(())
 }
 
 type Server = Accept<Stream<Texts, SmoltcpTcpStream>, SmoltcpTcpListener>;

@@ -84,6 +84,10 @@ impl Backend for Uring {
         self.shared.driver().may_have_more()
     }
 
+    fn full_waits(&self) -> usize {
+        self.shared.driver().full_waits()
+    }
+
     #[inline]
     fn coarse_now(&self) -> Time {
         self.shared.driver().coarse_now()

@@ -101,6 +101,10 @@ impl<B: Backend> Backend for ByteByByte<B> {
         self.inner.may_have_more()
     }
 
+    fn full_waits(&self) -> usize {
+        self.inner.full_waits()
+    }
+
     fn coarse_now(&self) -> Time {
         self.inner.coarse_now()
     }

@@ -37,6 +37,7 @@ impl OnLoop for OnSmoltcp {
         let of_stack = StackConfig::new()
             .address(local().ip(), 8)
             .address(Ipv6Addr::LOCALHOST.into(), 128)
+            .packets_max(config.events_len().min(256))
             .seed(1);
         let backend = Smoltcp::in_virtual_time(device, &of_stack, &clock).expect("it is in order");
         let creator = Loop::with_backend(backend, config).expect("there is memory");

@@ -19,7 +19,8 @@ impl OnKernel for OnUring {
     }
 
     fn new_loop<M: TestMachine>(config: &Config) -> io::Result<Loop<M, Uring>> {
-        let config_of_ring = UringConfig::new().offload_pool(OffloadPool::default());
+        let config_of_ring =
+            UringConfig::new().events_max(config.events_len()).offload_pool(OffloadPool::default());
         let uring = Uring::open(&config_of_ring).map_err(io::Error::other)?;
         Loop::with_backend(uring, config)
     }

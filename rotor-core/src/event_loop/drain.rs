@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::ops::ControlFlow::Continue;
 
 use super::dispatch::{Caller, Dispatch, Refs};
-use super::run_queue::{Calls, polls_for};
+use super::run_queue::Calls;
 use crate::backend::Backend;
 use crate::config::Config;
 use crate::drain::Drain;
@@ -52,13 +52,9 @@ struct BegunDrain {
 
 impl DrainProgress {
     /// Announces a drain or begins it, or brings the end of the current drain nearer.
-    pub(super) fn request<M: Machine>(
-        &mut self,
-        environment: &AnyEnvironment,
-        config: &Config,
-        dispatch: &Dispatch<M>,
-        requested: Drain,
-    ) {
+    ///
+    /// `polls` is how many polls, if all of them are full, show everything that is ready now.
+    pub(super) fn request(&mut self, environment: &AnyEnvironment, polls: usize, requested: Drain) {
         let now = environment.handle.now();
         let requested = match &mut self.0 {
             None => requested,
@@ -73,39 +69,24 @@ impl DrainProgress {
             }
         };
         if requested.announce.is_zero() {
-            return self.begin(environment, config, dispatch, requested);
+            return self.begin(environment, polls, requested);
         }
         self.0 = Some(Stage::Announced { begins: now + requested.announce, requested });
         environment.set_announced();
     }
 
     /// Begins the drain if its announcement is over.
-    pub(super) fn begin_if_due<M: Machine>(
-        &mut self,
-        environment: &AnyEnvironment,
-        config: &Config,
-        dispatch: &Dispatch<M>,
-    ) {
+    pub(super) fn begin_if_due(&mut self, environment: &AnyEnvironment, polls: usize) {
         if let Some(Stage::Announced { begins, requested }) = self.0
             && begins <= environment.now()
         {
-            self.begin(environment, config, dispatch, requested);
+            self.begin(environment, polls, requested);
         }
     }
 
-    fn begin<M: Machine>(
-        &mut self,
-        environment: &AnyEnvironment,
-        config: &Config,
-        dispatch: &Dispatch<M>,
-        requested: Drain,
-    ) {
+    fn begin(&mut self, environment: &AnyEnvironment, polls: usize, requested: Drain) {
         let until = environment.handle.now() + requested.time;
-        // One more for the backend's waker, which may take up an event. A drain that misses input
-        // loses it, while a deadline that misses input merely comes before input that is as late as
-        // itself.
-        let polls_left = polls_for(dispatch.slots().len() + 1, config);
-        self.0 = Some(Stage::Begun(BegunDrain::new(until, requested.grace, polls_left)));
+        self.0 = Some(Stage::Begun(BegunDrain::new(until, requested.grace, polls)));
         environment.set_draining(until, requested.grace);
     }
 

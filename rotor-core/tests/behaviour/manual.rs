@@ -37,6 +37,8 @@ struct State {
     jobs: LockedCell<Vec<OffloadJob>>,
     /// The maximum number of events that one wait reports, if that is limited.
     events_max: LockedCell<Option<usize>>,
+    /// How many full waits report everything, as far as the backend knows.
+    full_waits: LockedCell<usize>,
     waits: LockedCell<Vec<Option<Time>>>,
     registered: LockedCell<Vec<(Token, Interest)>>,
     reversed: LockedCell<bool>,
@@ -152,6 +154,11 @@ impl Manual {
         self.state.events_max.set(Some(most));
     }
 
+    /// From now on the backend says that it takes this many full waits to report everything.
+    pub(crate) fn set_full_waits(&self, waits: usize) {
+        self.state.full_waits.set(waits);
+    }
+
     /// Fires the deadlines of one tick in reverse order.
     pub(crate) fn reverse_ticks(&self) {
         self.state.reversed.set(true);
@@ -225,6 +232,10 @@ impl Backend for Manual {
 
     fn may_have_more(&self) -> bool {
         !self.state.ready.lock().is_empty()
+    }
+
+    fn full_waits(&self) -> usize {
+        self.state.full_waits.get()
     }
 
     fn order(&mut self, same_tick: &mut [Token]) {

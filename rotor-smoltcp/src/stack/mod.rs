@@ -93,6 +93,10 @@ pub(crate) struct Stack {
     has_more: bool,
 }
 
+/// How many packets may wait in a device. A device does not tell; the queue of a TUN device has 500
+/// by default, that of a network card 1,000.
+const DEVICE_PACKETS: usize = 1_024;
+
 /// The kind of a socket, for code that handles all kinds alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SocketKind {
@@ -112,6 +116,11 @@ impl Stack {
 
     pub(crate) fn may_have_more(&self) -> bool {
         self.has_more
+    }
+
+    /// Returns how many full waits take all packets that are in the device now.
+    pub(crate) fn full_waits(&self) -> usize {
+        DEVICE_PACKETS.div_ceil(self.config.packets_max)
     }
 
     /// Fills `bytes` from the seed; returns false if there is none.

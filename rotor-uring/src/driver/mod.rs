@@ -118,6 +118,13 @@ impl Driver {
         self.has_more
     }
 
+    /// Returns how many full waits take all completions that there are now. Each operation has at
+    /// most one, or two, if it stays.
+    pub(crate) fn full_waits(&self) -> usize {
+        let operations = self.ring.outstanding() + self.written.len();
+        (2 * operations).div_ceil(self.config.events_max)
+    }
+
     /// Takes over a socket.
     pub(crate) fn insert(&mut self, fd: OwnedFd, kind: SocketKind) -> Id {
         let mut socket = Socket::new(fd, kind != SocketKind::Direct);

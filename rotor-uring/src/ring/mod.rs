@@ -255,6 +255,11 @@ impl Ring {
         result.map(drop).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     }
 
+    /// Returns the number of operations whose last completion was not taken yet.
+    pub(crate) fn outstanding(&self) -> usize {
+        self.kernel.outstanding
+    }
+
     /// Whether the kernel has completions for us, in the queue or in its own memory.
     pub(crate) fn has_completions(&mut self) -> bool {
         let is_over = self.ring.submission().cq_overflow();

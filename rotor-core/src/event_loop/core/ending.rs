@@ -6,6 +6,7 @@ use super::Core;
 use crate::backend::Backend;
 use crate::config::ExitPolicy;
 use crate::event_loop::handle::{Control, Exit, take_flag};
+use crate::event_loop::run_queue::polls_for;
 use crate::guard::log_guarded;
 use crate::machine::Machine;
 use crate::scope::AnyEnvironment;
@@ -15,7 +16,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     /// events know about the drain.
     pub(super) fn take_drain_request(&mut self, environment: &AnyEnvironment, control: &Control) {
         if let Some(requested) = control.take_drain() {
-            self.drain.request(environment, &self.config, &self.dispatch, requested);
+            self.drain.request(environment, self.polls_before_drain(), requested);
         }
         if self.drain.is_requested() {
             self.advance_drain(environment);
@@ -25,7 +26,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     /// Begins a drain whose announcement is over, and requests a poll before machines are told.
     #[cold]
     fn advance_drain(&mut self, environment: &AnyEnvironment) {
-        self.drain.begin_if_due(environment, &self.config, &self.dispatch);
+        self.drain.begin_if_due(environment, self.polls_before_drain());
         self.drain.begin_turn(self.config.scan_budget);
         if self.drain.has_begun() {
             self.drop_on_drain.drop_all();
@@ -33,6 +34,15 @@ impl<M: Machine, B: Backend> Core<M, B> {
         if self.drain.needs_poll() {
             self.dispatch.queue().pace().request_poll();
         }
+    }
+
+    /// Returns how many polls, if all of them are full, show everything that is ready now.
+    fn polls_before_drain(&self) -> usize {
+        // One source more for the backend's waker, which may take up an event. A drain that misses
+        // input loses it, while a deadline that misses input merely comes before input that is as
+        // late as itself.
+        let sources = self.dispatch.slots().len() + 1;
+        polls_for(sources, &self.config, self.backend.full_waits())
     }
 
     /// Takes a machine's request to stop the loop, and passes it on unless the config refuses it.

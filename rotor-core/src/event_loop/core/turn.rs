@@ -150,7 +150,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
         let queue = self.dispatch.queue();
         if polled {
             let is_full = self.backend.may_have_more();
-            let round = is_full.then(|| polls_for(machines, &self.config));
+            let round =
+                is_full.then(|| polls_for(machines, &self.config, self.backend.full_waits()));
             // Requests wake the loop as events do, and are still there.
             let had_requests = control.has_request() || !self.posts.is_empty();
             let had_events = queue.has_events() || !queue.wakes().is_empty() || had_requests;
@@ -388,7 +389,10 @@ fn poll_once_more<M: Machine, B: Backend>(
     let machines = dispatch.slots().len();
     let queue = dispatch.queue();
     refs.backend.wait(Some(Time::ZERO), queue.events())?;
-    let round = refs.backend.may_have_more().then(|| polls_for(machines, refs.config));
+    let round = refs
+        .backend
+        .may_have_more()
+        .then(|| polls_for(machines, refs.config, refs.backend.full_waits()));
     queue.pace().record_poll(refs.environment.now(), round);
     if let Some(heartbeat) = dispatch.heartbeat() {
         heartbeat.record_poll();

@@ -108,14 +108,15 @@ impl Pace {
     }
 }
 
-/// Returns how many polls are needed to show each of `sources` sources once, if all polls are full.
+/// Returns how many polls are needed to show each of `sources` sources once, if all polls are full:
+/// at least as many as the backend says (`Backend::full_waits`).
 ///
 /// Sources are counted as machines, because the loop does not know how many of them each machine
 /// has registered. If machines have more than one each, the last ones may be seen late, after a
 /// deadline or a drain. The size of a poll is taken to be [`Config::events_max`], even if the
 /// backend takes fewer events at a time.
-pub(in crate::event_loop) fn polls_for(sources: usize, config: &Config) -> usize {
-    sources.div_ceil(config.events_max)
+pub(in crate::event_loop) fn polls_for(sources: usize, config: &Config, least: usize) -> usize {
+    sources.div_ceil(config.events_max).max(least)
 }
 
 /// The maximum number of turns between polls. With more, the cost of the system call is no longer

@@ -285,6 +285,37 @@ fn deadlines_after_a_stall_wait_for_earlier_input() {
     );
 }
 
+/// A source may have more than one event in the backend.
+#[test]
+fn a_deadline_waits_for_as_many_full_polls_as_the_backend_needs() {
+    for (full_waits, expected) in [(3, "timeout"), (4, "ready")] {
+        let manual = Manual::new();
+        manual.limit_events(2);
+        manual.set_full_waits(full_waits);
+        let config = Config::new().exit(ExitPolicy::OnRequest).events_max(2);
+        let mut instance = manual.creator::<Actor<Log>>(&config).instantiate(Log::new());
+        let busy = add(&mut instance, "busy", |_, _| Response::keep(()));
+        let made = instance.add_machine_with(|scope| {
+            let deadline = scope.now() + MS;
+            let note = |call: Call<Log>, scope: &mut Scope<'_, Log>| {
+                scope.push((call.name(), 0));
+                Response::ok(())
+            };
+            Response::ok(actor(note)).deadline(deadline)
+        });
+        let waiting = made.expect("there is room");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+        manual.advance(MS);
+        (0..6).for_each(|_| manual.feed(busy, EventSet::READABLE));
+        manual.feed(waiting, EventSet::READABLE);
+        // In the last poll, there is more than one wait takes.
+        (0..2).for_each(|_| manual.feed(busy, EventSet::READABLE));
+        settle(&mut instance);
+        let first = instance.context().iter().find(|(name, _)| *name != "busy");
+        assert_eq!(first.map(|(name, _)| *name), Some(expected), "{full_waits}");
+    }
+}
+
 #[test]
 fn deadlines_fire_even_if_the_backend_always_has_more_events() {
     const SOURCES: usize = 9;

@@ -204,10 +204,13 @@ fn a_drain_polls_again_while_the_backend_has_more_events() {
 }
 
 #[test]
-fn a_drain_polls_as_often_as_its_machines_need_and_no_more() {
-    for (machines, looks) in [(1, 1), (7, 2), (70, 11)] {
+fn a_drain_polls_as_often_as_its_machines_or_the_backend_need_and_no_more() {
+    for (machines, full_waits, looks) in
+        [(1, 1, 1), (7, 1, 2), (70, 1, 11), (1, 5, 5), (70, 10, 11), (70, 12, 12)]
+    {
         let manual = Manual::new();
         manual.limit_events(7);
+        manual.set_full_waits(full_waits);
         let mut instance = empty(&manual, &Config::new().events_max(7));
         let tokens: Vec<Token> =
             (0..machines).map(|_| add(&mut instance, stubborn("told"))).collect();
@@ -220,7 +223,7 @@ fn a_drain_polls_as_often_as_its_machines_need_and_no_more() {
             instance.turn(Some(Duration::ZERO)).expect("polling never fails");
             turns += 1;
         }
-        assert_eq!(turns, looks, "{machines} machines");
+        assert_eq!(turns, looks, "{machines} machines, {full_waits} full waits");
     }
 }
 
