@@ -23,7 +23,7 @@ use machine::{Bounds, Crawler, Site};
 use rotor::http::client::{ByAddress, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine};
 use rotor::net::IpNet;
 use rotor::tls::{MaybeTls, MaybeTlsTarget};
-use rotor::{Backend, BoxError, Config, Loop, LoopHandle, rotor_compose};
+use rotor::{Backend, BoxError, Config, Loop, LoopHandle, rotor_compose, with_causes};
 use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::program;
 use rotor_examples::url::Url;
@@ -48,7 +48,7 @@ impl Site for Console {
         self.pages += 1;
         let line = match outcome {
             Ok(page) => format!("{} {:>7}  {target}", page.status.code(), page.body.len()),
-            Err(error) => format!("--- {:>7}  {target}: {error}", "-"),
+            Err(error) => format!("--- {:>7}  {target}: {}", "-", with_causes(error)),
         };
         self.bad += usize::from(outcome.map_or(true, |page| page.status.code() >= 400));
         // If this cannot be printed, nothing else can be done.

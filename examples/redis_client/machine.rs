@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use rotor::stream::{Exception, Fatal, Intent, Matched, Protocol, Transport};
-use rotor::{Notifier, Scope, Time};
+use rotor::{Notifier, Scope, Time, with_causes};
 
 use crate::resp::{self, Parsed, Reader, Reply};
 
@@ -148,7 +148,7 @@ impl<C: CommandSource> Protocol for Redis<C> {
         _: &mut Transport<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Intent<Self> {
-        scope.lost(exception.to_string());
+        scope.lost(with_causes(&exception).to_string());
         Intent::done()
     }
 
@@ -158,11 +158,11 @@ impl<C: CommandSource> Protocol for Redis<C> {
     }
 
     fn fatal(self, error: Fatal, scope: &mut Scope<'_, C>) {
-        scope.lost(error.to_string());
+        scope.lost(with_causes(&error).to_string());
     }
 
     fn not_connected((): (), error: Fatal, scope: &mut Scope<'_, C>) {
-        scope.lost(error.to_string());
+        scope.lost(with_causes(&error).to_string());
     }
 
     /// Sends no further commands; those that were sent are still answered.

@@ -233,7 +233,8 @@ pub trait Machine: Sized {
     ) -> Response<Self, Self::Seed> {
         let _ = scope;
         // The error is reported nowhere else, and a default must not swallow an error.
-        log::warn!("{} could not spawn: {error}", type_name::<Self>());
+        // `Debug` shows its causes.
+        log::warn!("{} could not spawn: {error:?}", type_name::<Self>());
         Response::keep(self)
     }
 

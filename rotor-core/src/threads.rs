@@ -18,6 +18,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crate::backend::Backend;
+use crate::causes::with_causes;
 use crate::drain::Drain;
 use crate::event_loop::{Exit, LoopHandle, LoopInstance};
 use crate::guard::Panicked;
@@ -177,7 +178,9 @@ impl LoopGroup {
             match created {
                 Ok(handle) => group.handles.push(handle),
                 Err(cause) if failed.is_none() => failed = Some(StartError { index, cause }),
-                Err(error) => log::error!("loop {index} was not made either: {error}"),
+                Err(error) => {
+                    log::error!("loop {index} was not made either: {}", with_causes(&*error));
+                }
             }
         }
         if let (None, Some(&index)) = (&failed, pending.first()) {
@@ -225,6 +228,7 @@ impl LoopGroup {
             match &ended {
                 Ok(exit) if !is_failure(exit) => {}
                 Ok(Err(error)) => {
+                    let error = with_causes(error);
                     log::error!("loop {index} failed, and the others are stopped: {error}")
                 }
                 _ => log::error!("loop {index} panicked, and the others are stopped"),

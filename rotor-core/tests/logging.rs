@@ -114,6 +114,22 @@ impl Machine for OutdatedLayer {
     }
 }
 
+/// Asks for a machine that cannot be made.
+struct Spawner;
+
+impl Machine for Spawner {
+    type Context = ();
+    type Seed = ();
+
+    fn create((): (), _: &mut Scope<'_, ()>) -> Response<Self> {
+        Response::error(ErrorWithCause("x".parse::<u32>().expect_err("it is no number")))
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, ()> {
+        Response::spawn(self, ())
+    }
+}
+
 #[test]
 fn a_failed_machine_is_logged_once_and_a_finished_one_is_not() {
     log::set_logger(&LOGGER).expect("there is no other");
@@ -157,4 +173,10 @@ fn a_failed_machine_is_logged_once_and_a_finished_one_is_not() {
     let warned = take_logged(Level::Debug);
     let text = "no thread for work that was offloaded: ";
     assert!(matches!(&warned[..], [once] if once.starts_with(text)), "{warned:?}");
+
+    let mut spawning = Loop::new(&config).expect("there are descriptors").instantiate(());
+    spawning.add_machine_with(|_| Response::again(Spawner)).expect("there is room");
+    spawning.turn(Some(Duration::ZERO)).expect("polling never fails");
+    let why = "the machine could not be made: no number: invalid digit found in string";
+    assert_eq!(take_logged(Level::Warn), [format!("logging::Spawner could not spawn: {why}")]);
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use rotor_async::OffloadError;
+use rotor_core::with_causes;
 use rotor_http::Status;
 
 use crate::refused::Rejection;
@@ -92,7 +93,7 @@ impl<T: 'static> PerThread<T> {
             Ok(Err(error)) => error,
             Err(lost) => lost.into(),
         };
-        log::error!("a request failed: {error}");
+        log::error!("a request failed: {}", with_causes(&*error));
         Err(Rejection::new(Status::INTERNAL_SERVER_ERROR, "internal error"))
     }
 

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use http_body::Body;
-use rotor_core::BoxError;
+use rotor_core::{BoxError, with_causes};
 use rotor_http::Status;
 use rotor_http::server::Response;
 
@@ -48,7 +48,7 @@ where
             start_response(answer, context, response)
         }
         Poll::Ready(Err(error)) => {
-            log::debug!("a service failed: {error}");
+            log::debug!("a service failed: {}", with_causes(&*error));
             PollOutcome::Refused(Status::INTERNAL_SERVER_ERROR)
         }
     }

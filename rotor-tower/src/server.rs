@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rotor_async::Poller;
-use rotor_core::{BoxError, Scope, Time};
+use rotor_core::{BoxError, Scope, Time, with_causes};
 use rotor_http::server::{Head, Next, NoUpgrade, RecvMode, Response, Server};
 use rotor_http::{BodyError, Method, Status, Trailers, Version};
 use rotor_stream::{Block, Protocol};
@@ -193,7 +193,7 @@ fn reply_error<T: Server>(status: Status, response: &mut Response<'_>) -> Next<T
 
 /// Fails a response that cannot be completed, so that the peer does not take it for complete.
 fn fail_response<T: Server>(error: &BoxError) -> Next<T> {
-    log::debug!("a response broke off: {error}");
+    log::debug!("a response broke off: {}", with_causes(&**error));
     Next::fail(Status::INTERNAL_SERVER_ERROR)
 }
 

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rotor_core::BoxError;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use rotor_core::hand_over::{HandOver, HandOverErrorKind, RejectedSuccessors};
 use rotor_core::net::{ListenOptions, TcpListeners};
 use rotor_core::threads::LoopGroup;
+use rotor_core::{BoxError, with_causes};
 
 /// The listeners of each thread, and their address.
 pub(super) struct OpenListeners {
@@ -71,7 +71,7 @@ pub(super) fn take_over(
         match hand_over.ready(group.handle(), drain_time) {
             // No other process serves, so this one must go on.
             Err(error) if matches!(error.kind(), HandOverErrorKind::NoPath(_)) => {
-                log::error!("{error}");
+                log::error!("{}", with_causes(&error));
                 Ok(())
             }
             result => result.map_err(BoxError::from),
