@@ -24,7 +24,15 @@ pub fn run(program: impl FnOnce() -> Result<(), BoxError>) -> ExitCode {
 pub fn argument<T: FromStr + Display>(number: usize, default: T) -> Result<T, BoxError> {
     let Some(argument) = env::args_os().nth(number) else { return Ok(default) };
     let argument = argument.to_string_lossy();
-    argument.parse().map_err(|_| format!("argument {argument:?} should be like {default}").into())
+    argument.parse().map_err(|_| {
+        let program = env::current_exe().unwrap_or_default();
+        let name = program.file_stem().unwrap_or_default().display();
+        format!(
+            "argument {argument:?} should be like {default}; \
+             examples/{name}/main.rs says which arguments there are"
+        )
+        .into()
+    })
 }
 
 /// Prints lines and flushes them, whatever standard output is connected to.

@@ -61,10 +61,11 @@ where
 /// port that the system chose if the address has port 0), and serves. SIGINT or SIGTERM starts a
 /// drain: nothing new is accepted, and requests that are under way or on their way finish
 /// ([`Drain`]). A second signal stops the program at once
-/// ([`drain_on_termination`](rotor_core::signals::drain_on_termination)). If this does not fit, a
-/// program can do all of it itself: `Serve` is about a page of code around
-/// [`Loop`](rotor_core::Loop), [`Accept::listen`](rotor_stream::Accept::listen),
-/// [`LoopGroup`](rotor_core::threads::LoopGroup) and `signals`.
+/// ([`drain_on_termination`](rotor_core::signals::drain_on_termination)). If this does not fit, as
+/// for HTTPS (the chapter on TLS in the book has a program), a program can do all of it itself:
+/// `Serve` is about a page of code around [`Loop`](rotor_core::Loop),
+/// [`Accept::listen`](rotor_stream::Accept::listen), [`LoopGroup`](rotor_core::threads::LoopGroup)
+/// and `signals`.
 ///
 /// Its loops are those of mio, or of [another kind](Serve::loop_kind).
 ///

@@ -63,6 +63,10 @@ impl OutboxConfig {
     /// Sets how many bytes the waiting messages may have in total. Default: 256 KiB. A single
     /// message that is longer is always refused. Messages that are already in the output do not
     /// count.
+    ///
+    /// Messages wait at least until their own machine is called, however fast its peer reads. If a
+    /// peer's input makes messages for all, as in a chat, allow for what one of them can send in an
+    /// event ([`read_budget`](crate::StreamConfig::read_budget)).
     pub fn bytes_max(mut self, bytes: usize) -> OutboxConfig {
         self.bytes_max = bytes;
         self
