@@ -19,10 +19,14 @@ impl<T> Slots<T> {
         Slots { slots: Vec::new(), free: Vec::new() }
     }
 
-    /// Reserves address space for `count` values. Unused parts usually take no memory. The table
-    /// does not move while it grows, which would leave holes of all its earlier sizes.
+    /// Reserves address space for `count` values, if there is enough. Unused parts usually take no
+    /// memory. The table does not move while it grows, which would leave holes of all its earlier
+    /// sizes.
     pub(crate) fn with_capacity(count: usize) -> Slots<T> {
-        Slots { slots: Vec::with_capacity(count), free: Vec::new() }
+        let mut slots = Vec::new();
+        // If it is refused (`RLIMIT_AS`), the table moves.
+        let _is_reserved = slots.try_reserve_exact(count);
+        Slots { slots, free: Vec::new() }
     }
 
     pub(crate) fn insert(&mut self, value: T) -> Id {

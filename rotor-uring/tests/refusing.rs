@@ -107,6 +107,24 @@ fn the_program_runs_on_mio_without_memory_for_its_buffers() {
 }
 
 #[test]
+fn a_ring_is_opened_without_address_space_for_all_sockets() {
+    run_limited("a_ring_is_opened_without_address_space_for_all_sockets", |error| {
+        // What the allocator has reserved is taken first.
+        set_limit(Resource::As, address_space());
+        let mut taken = Vec::with_capacity(10_000);
+        let mut piece = Vec::<u8>::new();
+        while taken.len() < taken.capacity() && piece.try_reserve_exact(64 << 10).is_ok() {
+            taken.push(std::mem::take(&mut piece));
+        }
+        // Enough for the ring and its buffers, and too little for the table of 65,536 sockets.
+        set_limit(Resource::As, address_space() + (2 << 20));
+        let refused = error(&UringConfig::new().buffers(2, 4_096));
+        // Rings of other tests may leave the user no memory to lock.
+        assert!(matches!(refused, None | Some(Errno::NOMEM)), "{refused:?}");
+    });
+}
+
+#[test]
 fn a_ring_without_descriptors_closes_what_it_opened() {
     run_limited("a_ring_without_descriptors_closes_what_it_opened", |error| {
         // All lower descriptors are in use, even if some were inherited: the system assigns the
