@@ -11,7 +11,7 @@ use probe::{Event, Log, Probe, Seed, echo_lines, seed};
 use rotor_core::{Config, Exit, OnPanic, Scope};
 use rotor_stream::testing::{Door, Peer, ScriptedListener, ScriptedSocket, TestLoop, listener};
 use rotor_stream::{
-    Accept, AcceptConfig, Intent, Matched, Protocol, Stream, StreamConfig, Transport,
+    Accept, AcceptConfig, Intent, Matched, Protocol, Stream, StreamConfig, StreamError, Transport,
 };
 
 type Server = Accept<Stream<Probe, ScriptedSocket>, ScriptedListener>;
@@ -152,6 +152,42 @@ fn accepting_pauses_without_a_descriptor_and_loses_no_connection() {
         test.advance(Duration::from_millis(2));
         assert_answers(&mut test, &peer);
         assert_answers(&mut test, &second);
+    }
+}
+
+/// A proxy's connection needs a descriptor for the upstream as well. Without a pause, all that wait
+/// would be accepted only to be closed.
+#[test]
+fn accepting_pauses_after_a_connection_lacked_a_descriptor_of_its_own() {
+    for code in NO_DESCRIPTOR {
+        let lacks_descriptor = Rc::new(Cell::new(true));
+        let lacks = lacks_descriptor.clone();
+        let seed = seed(StreamConfig::new(), move |me, event, transport, scope| {
+            if lacks.get() {
+                let error = io::Error::from_raw_os_error(code);
+                return Intent::error(StreamError::Socket(error));
+            }
+            echo_lines(me, event, transport, scope)
+        });
+        let (mut test, door) = serve_with(Config::new(), AcceptConfig::new(), seed);
+        let peers: Vec<Peer> = (0..3).map(|_| door.connect()).collect();
+        test.settle();
+        assert!(peers[0].is_dropped());
+        assert_eq!((door.accepts(), door.waiting()), (1, 2), "the others wait");
+        test.advance(Duration::from_millis(99));
+        assert_eq!(door.accepts(), 1);
+        lacks_descriptor.set(false);
+        test.advance(Duration::from_millis(2));
+        peers[1..].iter().for_each(|peer| assert_answers(&mut test, peer));
+        // While none waits, the listener need not pause.
+        lacks_descriptor.set(true);
+        let last = door.connect();
+        test.settle();
+        assert!(last.is_dropped());
+        lacks_descriptor.set(false);
+        let next = door.connect();
+        test.settle();
+        assert_answers(&mut test, &next);
     }
 }
 

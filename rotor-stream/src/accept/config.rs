@@ -47,9 +47,10 @@ impl AcceptConfig {
         self
     }
 
-    /// Sets how long accepting pauses when the system has no descriptor or no memory left; at least
-    /// 1 ms. Default 100 ms: the end of a connection is not reported to the listener, and trying
-    /// again at once would spin. If no connection was found to [make room](AcceptConfig::idle_min),
+    /// Sets how long accepting pauses when the system has no descriptor or no memory left, or no
+    /// descriptor for what a connection's machine opens while it is made; at least 1 ms.
+    /// Default 100 ms: the end of a connection is not reported to the listener, and trying again at
+    /// once would spin. If no connection was found to [make room](AcceptConfig::idle_min),
     /// the next search also waits this long.
     #[doc(alias = "EMFILE")]
     #[doc(alias = "ENFILE")]

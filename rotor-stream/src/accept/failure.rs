@@ -1,5 +1,6 @@
 //! What an error of `accept` means: one connection is gone, or something is missing.
 
+use std::error::Error;
 use std::io;
 
 /// Returns whether an error of `accept` concerns one connection, which is gone; the next one may be
@@ -25,6 +26,19 @@ pub(super) fn is_connection_error(error: &io::Error) -> bool {
 /// Unix.
 pub(super) fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(23 | 24))
+}
+
+/// Returns whether a machine could not be made because no descriptor was left for it: its error, or
+/// a cause of it, says so.
+pub(super) fn is_for_lack_of_descriptors(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.downcast_ref().is_some_and(is_out_of_descriptors) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }
 
 /// Returns whether this is a pending error of the new connection, which Linux returns from

@@ -1,5 +1,6 @@
 //! `Listening`: how a listener accepts connections.
 
+use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use rotor_core::{Event, Notifier, Response, Room, Scope, SpawnCause, SpawnError,
 
 use super::config::AcceptConfig;
 use super::connections::{ConnectionGuard, Connections};
-use super::failure::{is_connection_error, is_out_of_descriptors};
+use super::failure::{is_connection_error, is_for_lack_of_descriptors, is_out_of_descriptors};
 use super::seed::{AcceptSeed, Origin};
 use rotor_core::net::Accepted;
 
@@ -219,12 +220,10 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                 Err(error) if is_out_of_descriptors(&error) && !self.listener.has_waiting() => {
                     self.mark_queue_empty();
                 }
-                Err(error) => {
-                    if is_out_of_descriptors(&error) && self.can_request_room(scope.now()) {
-                        self.request_room(Room::new(), scope);
-                    }
-                    self.pause(scope.now(), &error);
+                Err(error) if is_out_of_descriptors(&error) => {
+                    self.wait_for_descriptor(&error, scope);
                 }
+                Err(error) => self.pause(scope.now(), &error),
             }
         }
         self.wait()
@@ -285,6 +284,14 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.next_room_request = scope.now() + self.config.pause;
     }
 
+    /// Pauses until there may be a descriptor for a connection that waits, and asks for one.
+    fn wait_for_descriptor(&mut self, why: &dyn Display, scope: &Scope<'_, M::Context>) {
+        if self.can_request_room(scope.now()) {
+            self.request_room(Room::new(), scope);
+        }
+        self.pause(scope.now(), why);
+    }
+
     /// Makes a machine for the held connection, if there is a slot now.
     fn spawn_or_wait(
         self: Box<Self>,
@@ -330,13 +337,17 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                     scope.now(),
                     &format_args!("a connection was closed at once: {error}: {reason}"),
                 );
+                // The others that wait would be closed as well.
+                if is_for_lack_of_descriptors(&error) && self.listener.has_waiting() {
+                    self.wait_for_descriptor(&error, scope);
+                }
                 self.accept_more(scope)
             }
         }
     }
 
     /// Pauses accepting, because trying again at once would spin.
-    fn pause(&mut self, now: Time, why: &dyn std::fmt::Display) {
+    fn pause(&mut self, now: Time, why: &dyn Display) {
         let pause = self.config.pause;
         self.paused_until = now + pause;
         self.warn(now, &format_args!("accepting rests for {pause:?}: {why}"));
@@ -359,7 +370,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     }
 
     /// Logs a message, unless one was logged just before.
-    fn warn(&mut self, now: Time, message: &dyn std::fmt::Display) {
+    fn warn(&mut self, now: Time, message: &dyn Display) {
         // A peer that makes its connections fail would otherwise fill the log as fast as it
         // connects.
         if self.quiet_until <= now {
