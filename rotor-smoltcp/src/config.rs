@@ -124,7 +124,7 @@ impl StackConfig {
     }
 
     /// Sets how many datagrams a socket keeps in each direction, of 2 KiB each on average. Default
-    /// 64; at least 1. A datagram that arrives at a full socket is lost.
+    /// 64; 1 to 65,536. A datagram that arrives at a full socket is lost.
     ///
     /// On Ethernet a datagram waits up to 3 s for the hardware address of its target. If the socket
     /// is full, a datagram that waits for that is dropped to make room for one to another target:
