@@ -124,7 +124,7 @@ impl Config {
     }
 
     /// Sets the maximum number of machines at a time: the slots of the slab. Default 65,536, at
-    /// most [`MACHINES_LIMIT`].
+    /// least 1, at most [`MACHINES_LIMIT`].
     ///
     /// The address space for all slots is reserved when the loop is made, so that none ever moves.
     /// Memory is used only for slots that have been used, and one word for each slot. Keep
@@ -136,7 +136,7 @@ impl Config {
 
     /// Sets the maximum number of events taken from the backend in one poll; a turn normally has
     /// one poll. Default 1,024: a larger number saves hardly any system calls, and turns stay
-    /// short. Each event takes 12 to 16 bytes. At most [`EVENTS_LIMIT`].
+    /// short. Each event takes 12 to 16 bytes. At least 1, at most [`EVENTS_LIMIT`].
     ///
     /// A turn in which a deadline passes while handlers run polls a second time, with the same
     /// maximum, so that events that have arrived meanwhile are delivered before the deadline.
@@ -156,9 +156,9 @@ impl Config {
         self.events_max
     }
 
-    /// Sets the maximum number of machines that one machine spawns in a row. Default 1,024, the
-    /// same as the number of events in a poll, so that a burst of connections at a listener is not
-    /// spread over many turns. The rest are spawned in the next turn.
+    /// Sets the maximum number of machines that one machine spawns in a row. At least 1; default
+    /// 1,024, the same as the number of events in a poll, so that a burst of connections at a
+    /// listener is not spread over many turns. The rest are spawned in the next turn.
     #[doc(alias = "budget")]
     pub fn spawns_per_event(mut self, spawns: u32) -> Config {
         // With zero no work would ever be done. The same holds for the other budgets.
@@ -166,8 +166,9 @@ impl Config {
         self
     }
 
-    /// Sets the maximum number of wake-ups delivered in one turn. Default 1,024: machines may wake
-    /// each other back and forth without a poll of the backend in between, but not forever.
+    /// Sets the maximum number of wake-ups delivered in one turn. At least 1; default 1,024:
+    /// machines may wake each other back and forth without a poll of the backend in between, but
+    /// not forever.
     #[doc(alias = "budget")]
     #[doc(alias = "fairness")]
     #[doc(alias = "starvation")]
@@ -177,9 +178,10 @@ impl Config {
     }
 
     /// Sets the maximum number of deadlines that fire in one turn, and of machines that are called
-    /// in one turn because they returned a deadline that had passed. Default 1,024, the same as for
-    /// events. Deadlines that were set together, by a burst of connections or before a stall, pass
-    /// together; with this limit, the backend is polled again before the rest of them fire.
+    /// in one turn because they returned a deadline that had passed. At least 1; default 1,024, the
+    /// same as for events. Deadlines that were set together, by a burst of connections or before a
+    /// stall, pass together; with this limit, the backend is polled again before the rest of them
+    /// fire.
     #[doc(alias = "budget")]
     #[doc(alias = "timer wheel")]
     pub fn timeouts_per_turn(mut self, timeouts: u32) -> Config {
@@ -188,15 +190,16 @@ impl Config {
     }
 
     /// Sets the maximum number of closures of [`Broadcast::post`](crate::Broadcast::post) that wait
-    /// to be run. Default 1,024: they are for configuration and statistics, not for a data path.
+    /// to be run. At least 1; default 1,024: they are for configuration and statistics, not for a
+    /// data path.
     pub fn posts_max(mut self, posts: usize) -> Config {
         self.posts_max = posts.max(1);
         self
     }
 
     /// Sets the maximum number of machines that a [`Machines::scan`](crate::Machines::scan), a
-    /// drain and a search for [room](crate::Scope::ask_for_room) may each look at in one turn.
-    /// Default 10,000, which takes about a millisecond.
+    /// drain and a search for [room](crate::Scope::ask_for_room) may each look at in one turn. At
+    /// least 1; default 10,000, which takes about a millisecond.
     pub fn scan_budget(mut self, machines: usize) -> Config {
         self.scan_budget = machines.max(1);
         self

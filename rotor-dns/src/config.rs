@@ -91,16 +91,17 @@ impl ResolverConfig {
     }
 
     /// Sets how many lookups may be in progress, and how many more may wait in the service. Beyond
-    /// that, asking returns [`Full`](rotor_core::SendError::Full). Default 1,024 of each, at a few
-    /// hundred bytes. A lookup whose host has the maximum number of addresses takes 9 KiB while it
-    /// waits for the other family.
+    /// that, asking returns [`Full`](rotor_core::SendError::Full). At least 1; default 1,024 of
+    /// each, at a few hundred bytes. A lookup whose host has the maximum number of addresses takes
+    /// 9 KiB while it waits for the other family.
     pub fn lookups_max(mut self, lookups: usize) -> ResolverConfig {
         self.lookups_max = lookups.max(1);
         self
     }
 
     /// Sets how many questions may be asked of servers at a time; further questions wait for their
-    /// turn. Each takes a slot of the loop, a socket and, over TCP, up to 64 KiB. Default 128.
+    /// turn. Each takes a slot of the loop, a socket and, over TCP, up to 64 KiB. At least 1;
+    /// default 128.
     #[doc(alias = "exchanges_max")]
     pub fn queries_max(mut self, queries: usize) -> ResolverConfig {
         self.queries_max = queries.max(1);

@@ -64,8 +64,8 @@ struct Job {
 }
 
 impl<C> SystemResolver<C> {
-    /// Creates a resolver and its handle. `lookups_max` lookups may be in progress, and as many
-    /// more may wait to be started; beyond that, asking returns
+    /// Creates a resolver and its handle. `lookups_max` lookups (at least 1) may be in progress, and
+    /// as many more may wait to be started; beyond that, asking returns
     /// [`Full`](rotor_core::SendError::Full).
     pub fn new<X>(
         lookups_max: usize,

@@ -155,10 +155,10 @@ impl StreamConfig {
         config.share()
     }
 
-    /// Sets the maximum number of unread bytes that a protocol may wait for. Default 65,536: long
-    /// lines and small records fit, and a peer that never completes one costs little. A read may go
-    /// beyond it, because it fills the room that the buffer has: up to twice the limit, rounded up
-    /// to a power of two; or up to 64 KiB, if that is more.
+    /// Sets the maximum number of unread bytes that a protocol may wait for. At least 1; default
+    /// 65,536: long lines and small records fit, and a peer that never completes one costs little.
+    /// A read may go beyond it, because it fills the room that the buffer has: up to twice the
+    /// limit, rounded up to a power of two; or up to 64 KiB, if that is more.
     ///
     /// Waiting for `Bytes(n)` beyond it, or for a delimiter that is not found within this many
     /// bytes, causes [`Exception::Limit`](crate::Exception::Limit).
@@ -181,10 +181,10 @@ impl StreamConfig {
         self
     }
 
-    /// Sets the maximum number of bytes read in one event. Default 65,536: four full blocks. The
-    /// rest is read in the next turn, after the other machines. One read may exceed it. For a
-    /// wrapping socket, the bytes that it received count if there are more of them, such as with
-    /// TLS records of a single byte.
+    /// Sets the maximum number of bytes read in one event. At least 1; default 65,536: four full
+    /// blocks. The rest is read in the next turn, after the other machines. One read may exceed it.
+    /// For a wrapping socket, the bytes that it received count if there are more of them, such as
+    /// with TLS records of a single byte.
     pub fn read_budget(mut self, bytes: usize) -> StreamConfig {
         self.read_budget = bytes.max(1);
         self
@@ -203,17 +203,17 @@ impl StreamConfig {
     }
 
     /// Sets the maximum number of bytes written in one event, of all kinds. Output that a protocol
-    /// leaves at its end may be as much again. Default 262,144: a peer that takes a file as fast as
-    /// it is sent does not hold up the others, and a file costs no more CPU time than in larger
-    /// portions.
+    /// leaves at its end may be as much again. At least 1; default 262,144: a peer that takes a
+    /// file as fast as it is sent does not hold up the others, and a file costs no more CPU time
+    /// than in larger portions.
     pub fn write_budget(mut self, bytes: usize) -> StreamConfig {
         self.write_budget = bytes.max(1);
         self
     }
 
-    /// Sets the maximum number of calls of the protocol in one event. Default 1,024: far beyond a
-    /// usual pipeline, and far below the number of calls that a budget of bytes full of empty lines
-    /// would cause.
+    /// Sets the maximum number of calls of the protocol in one event. At least 1; default 1,024:
+    /// far beyond a usual pipeline, and far below the number of calls that a budget of bytes full
+    /// of empty lines would cause.
     ///
     /// A protocol may count one call as several
     /// ([`Transport::count_calls`](crate::Transport::count_calls)). HTTP counts requests, chunks

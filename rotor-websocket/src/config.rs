@@ -161,11 +161,11 @@ impl WebSocketConfig {
         self
     }
 
-    /// Sets how many bytes of messages a connection decompresses in a turn. Default 1 MiB, which
-    /// takes a millisecond or two. The rest is left for the next turn, after the other machines.
-    /// The decompressed length counts, or 64 times the compressed length if that is more, because
-    /// compressed data can be crafted to be that slow. A message whose compressed length is over 16
-    /// KiB is decompressed in steps.
+    /// Sets how many bytes of messages a connection decompresses in a turn. At least one byte;
+    /// default 1 MiB, which takes a millisecond or two. The rest is left for the next turn, after
+    /// the other machines. The decompressed length counts, or 64 times the compressed length if
+    /// that is more, because compressed data can be crafted to be that slow. A message whose
+    /// compressed length is over 16 KiB is decompressed in steps.
     pub fn inflated_max(mut self, bytes: usize) -> WebSocketConfig {
         self.inflated_max = bytes;
         self

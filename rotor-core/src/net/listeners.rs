@@ -45,8 +45,8 @@ impl TcpListeners {
         }
     }
 
-    /// Shares one open listener, and its queue, among `count` loops: for a listener that was passed
-    /// to the process.
+    /// Shares one open listener, and its queue, among `count` loops (at least 1): for a listener
+    /// that was passed to the process.
     ///
     /// # Errors
     ///

@@ -66,9 +66,9 @@ impl Http2Config {
     }
 
     /// Sets the maximum number of requests under way on one connection, even if its server accepts
-    /// more. Default 100, the minimum that RFC 9113 §6.5.2 recommends for servers. Further requests
-    /// wait, or use another connection. Until the server has told its own limit, a connection has
-    /// one request.
+    /// more. At least 1; default 100, the minimum that RFC 9113 §6.5.2 recommends for servers.
+    /// Further requests wait, or use another connection. Until the server has told its own limit, a
+    /// connection has one request.
     #[doc(alias = "SETTINGS_MAX_CONCURRENT_STREAMS")]
     pub fn streams_max(mut self, streams: u32) -> Http2Config {
         self.streams_max = streams.max(1);

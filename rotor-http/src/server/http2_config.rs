@@ -76,12 +76,12 @@ impl Http2Config {
         self
     }
 
-    /// Sets how many requests of one connection may be under way at a time. Default 100, the least
-    /// that RFC 9113 §6.5.2 recommends. Further requests are refused with REFUSED_STREAM, so that
-    /// the client may repeat them. A handler that goes on after its response counts too, but a
-    /// request that is refused because of it does not count as a violation by the client. Neither
-    /// does one that came before the client acknowledged our settings, since it may not have known
-    /// the maximum.
+    /// Sets how many requests of one connection may be under way at a time. At least 1; default
+    /// 100, the least that RFC 9113 §6.5.2 recommends. Further requests are refused with
+    /// REFUSED_STREAM, so that the client may repeat them. A handler that goes on after its
+    /// response counts too, but a request that is refused because of it does not count as a
+    /// violation by the client. Neither does one that came before the client acknowledged our
+    /// settings, since it may not have known the maximum.
     #[doc(alias = "SETTINGS_MAX_CONCURRENT_STREAMS")]
     pub fn streams_max(mut self, streams: u32) -> Http2Config {
         self.streams_max = streams.max(1);

@@ -30,17 +30,17 @@ impl AcceptConfig {
         }
     }
 
-    /// Sets the maximum number of simultaneous connections of this listener. Default 60,000: below
-    /// the default number of slots of a loop (65,536), so that timers, resolvers and clients still
-    /// find one. Further connections wait in the system's queue.
+    /// Sets the maximum number of simultaneous connections of this listener. At least 1; default
+    /// 60,000: below the default number of slots of a loop (65,536), so that timers, resolvers and
+    /// clients still find one. Further connections wait in the system's queue.
     pub fn connections_max(mut self, connections: usize) -> AcceptConfig {
         self.connections_max = connections.max(1);
         self
     }
 
-    /// Sets the maximum number of connections accepted in one event. Default 1,024: a full queue
-    /// (4,096) is emptied in four turns, however much the existing connections write in them, and
-    /// accepting takes no longer than the events of a turn.
+    /// Sets the maximum number of connections accepted in one event. At least 1; default 1,024: a
+    /// full queue (4,096) is emptied in four turns, however much the existing connections write in
+    /// them, and accepting takes no longer than the events of a turn.
     /// [`Config::spawns_per_event`](rotor_core::Config::spawns_per_event) limits it too.
     pub fn accept_budget(mut self, connections: u32) -> AcceptConfig {
         self.accept_budget = connections.max(1);

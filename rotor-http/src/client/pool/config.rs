@@ -41,8 +41,8 @@ impl PoolConfig {
     }
 
     /// Sets the maximum number of connections to one server, including those that are being made.
-    /// Default 32: enough to keep a server busy over a slow path, and few enough not to be its
-    /// heaviest client. Further requests wait.
+    /// At least 1; default 32: enough to keep a server busy over a slow path, and few enough not to
+    /// be its heaviest client. Further requests wait.
     ///
     /// Connections that are restricted to HTTP/1.1 although the server supports HTTP/2 are counted
     /// separately ([`Connector::without_http2`](super::super::Connector::without_http2)), as are
@@ -53,8 +53,8 @@ impl PoolConfig {
         self
     }
 
-    /// Sets the maximum number of connections in total. Default 512, half of the descriptors that a
-    /// process usually has.
+    /// Sets the maximum number of connections in total. At least 1; default 512, half of the
+    /// descriptors that a process usually has.
     ///
     /// If a request needs one more, the connection that has been idle longest is closed; if none is
     /// idle, the request waits. If its server has no connection at all, it gets the next place of a
@@ -65,18 +65,18 @@ impl PoolConfig {
         self
     }
 
-    /// Sets the maximum number of requests that wait for one server. Default 1,024: at a
-    /// millisecond each on 32 connections, the last one waits for 32 ms. Any further request fails
-    /// with [`ClientError::Full`](super::super::ClientError::Full).
+    /// Sets the maximum number of requests that wait for one server. At least 1; default 1,024: at
+    /// a millisecond each on 32 connections, the last one waits for 32 ms. Any further request
+    /// fails with [`ClientError::Full`](super::super::ClientError::Full).
     pub fn waiting_per_origin_max(mut self, requests: usize) -> PoolConfig {
         self.waiting_per_origin_max = requests.max(1);
         self
     }
 
-    /// Sets the maximum number of requests that wait for all servers together. Default 4,096:
-    /// enough for as many servers that do not respond, or for four whose queues are full. A pool
-    /// remembers only servers for which requests wait, and those to which it has connections. Any
-    /// further request fails with [`ClientError::Full`](super::super::ClientError::Full).
+    /// Sets the maximum number of requests that wait for all servers together. At least 1; default
+    /// 4,096: enough for as many servers that do not respond, or for four whose queues are full. A
+    /// pool remembers only servers for which requests wait, and those to which it has connections.
+    /// Any further request fails with [`ClientError::Full`](super::super::ClientError::Full).
     pub fn waiting_max(mut self, requests: usize) -> PoolConfig {
         self.waiting_max = requests.max(1);
         self
@@ -100,15 +100,15 @@ impl PoolConfig {
     }
 
     /// Sets the maximum number of requests that were passed to [`Pool::ask`](super::Pool::ask) and
-    /// that the pool has not looked at yet. Default 1,024, the number of machines that one turn
-    /// wakes. `ask` returns any further request as an error.
+    /// that the pool has not looked at yet. At least 1; default 1,024, the number of machines that
+    /// one turn wakes. `ask` returns any further request as an error.
     pub fn asks_max(mut self, requests: usize) -> PoolConfig {
         self.asks_max = requests.max(1);
         self
     }
 
-    /// Sets how many requests the pool looks at in one event; the rest wait for the next turn.
-    /// Default 256, which takes some tens of microseconds.
+    /// Sets how many requests the pool looks at in one event; the rest wait for the next turn. At
+    /// least 1; default 256, which takes some tens of microseconds.
     #[doc(alias = "asks_per_event_max")]
     pub fn asks_per_event(mut self, requests: usize) -> PoolConfig {
         self.asks_per_event = requests.max(1);

@@ -84,9 +84,9 @@ impl AccessLogConfig {
         self
     }
 
-    /// Sets how many lines may wait for the writer. Default 10,000: a second of a busy server, some
-    /// 2 MB; at most 1,048,576. Further lines are lost and [counted](AccessLog::lost), so that a
-    /// slow disk does not hold up a loop.
+    /// Sets how many lines may wait for the writer. At least 1; default 10,000: a second of a busy
+    /// server, some 2 MB; at most 1,048,576. Further lines are lost and [counted](AccessLog::lost),
+    /// so that a slow disk does not hold up a loop.
     pub fn lines_max(mut self, lines: usize) -> AccessLogConfig {
         self.lines_max = lines.clamp(1, LINES_CAPACITY);
         self
