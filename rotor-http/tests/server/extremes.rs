@@ -67,3 +67,12 @@ fn requests_that_have_come_already_are_answered_with_an_idle_timeout_of_zero() {
     assert_eq!(transcript(&driver.take_received()), "200 GET / | 200 GET / | 200 GET /");
     assert!(driver.is_ended());
 }
+
+#[test]
+fn with_the_greatest_limits_a_head_of_a_mebibyte_is_read() {
+    let (_, limits, _) = limits().pop().expect("the greatest of all");
+    let mut driver = probe(ServerConfig::new().limits(limits));
+    let head = request("GET /", &format!("X-Large: {}\r\n", "x".repeat(1 << 20)), "");
+    head.chunks(10_000).for_each(|piece| driver.send(piece));
+    assert_eq!(transcript(&driver.take_received()), "200 GET /");
+}

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use rotor_http::h2::frame::{flag, kind};
 use rotor_http::h2::frame_writer;
 use rotor_http::server::{Http2Config, ServerConfig};
 
-use super::client::{Client, config, headers, http2, preface_and_settings};
+use super::client::{Client, block, config, frame, headers, http2, preface_and_settings};
 use crate::limit_extremes::limits;
 
 type Set<V> = fn(Http2Config, V) -> Http2Config;
@@ -142,4 +143,26 @@ fn a_peer_that_may_take_forever_to_acknowledge_does_not_know_the_maximum_before(
     client.send(acknowledgement);
     client.send(&(300..501).flat_map(get).collect::<Vec<u8>>());
     assert_eq!((client.end(), counters.reset_floods()), (Some(11), 1));
+}
+
+#[test]
+fn with_the_greatest_limits_a_head_of_a_mebibyte_is_read() {
+    let (_, limits, _) = limits().pop().expect("the greatest of all");
+    let (_, http2, _) = extremes().pop().expect("the greatest of all");
+    let mut client = Client::new(ServerConfig::new().http2(http2).limits(limits));
+    let large = "x".repeat(1 << 20);
+    let block = block(&[
+        (":method", "GET"),
+        (":scheme", "http"),
+        (":path", "/"),
+        (":authority", "a"),
+        ("x-large", &large),
+    ]);
+    let pieces = block.chunks(16_384).count();
+    for (at, piece) in block.chunks(16_384).enumerate() {
+        let kind = if at == 0 { kind::HEADERS } else { kind::CONTINUATION };
+        let end = if at + 1 == pieces { flag::END_HEADERS } else { 0 };
+        client.send(&frame(kind, end | u8::from(at == 0), 1, piece));
+    }
+    assert_eq!((client.outcome(1), client.end()), ("200 GET / ".to_owned(), None));
 }
