@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use rotor_core::{
-    Blocking, Config, EventSet, Exit, Future, Infallible, Loop, LoopInstance, Machine, Mio,
-    OffloadPool, Outcome, PoolError, Response, Scope, WhenFull,
+    Blocking, Config, EventSet, Exit, Future, Infallible, Loop, Machine, OffloadPool, Outcome,
+    PoolError, Response, Scope, WhenFull,
 };
 
 const TIMES: [Duration; 3] = [Duration::ZERO, Duration::from_nanos(1), Duration::MAX];
@@ -49,12 +49,13 @@ fn a_loop_runs_its_sections_with_any_field_of_blocking_at_its_extremes() {
     }
     all.extend(NUMBERS.map(|threads| Blocking::new().threads_max(threads)));
     for blocking in all {
-        let ways: [fn(LoopInstance<Sections, Mio>) -> LoopInstance<Sections, Mio>; 2] =
-            [|instance| instance, LoopInstance::handing_over];
-        for way in ways {
+        for hands_over in [false, true] {
             let config = Config::new().blocking(blocking.clone());
             let creator = Loop::<Sections>::new(&config).expect("a loop can be made");
-            let mut instance = way(creator.instantiate(0));
+            let mut instance = creator.instantiate(0);
+            if hands_over {
+                instance = instance.handing_over();
+            }
             let made = instance.add_machine_with(|scope| {
                 scope.wake_self();
                 Response::ok(Sections(3))
