@@ -24,9 +24,10 @@ use super::route_fn::RouteFn;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no function of a route for the context `{C}`",
     note = "its arguments are, in this order, those of the head (`Path`, `Query`), the body (`Json`, `Form`, `&[u8]`) if there \
-            is one, `&mut Response<'_>` and `&mut Scope<'_, C>`; a closure says their types",
+            is one, `&mut Response<'_>` and `&mut Scope<'_, C>`; a closure says their types, and an `async fn` is not such a \
+            function (`rotor_async::http` serves those)",
     note = "each `Path` is one parameter, the `T` of a `Json<T>` is `DeserializeOwned`, and the function returns a `Reply`, a \
-            `Next<RouteFn<C>>`, a `Refused`, or a `Result` of those"
+            `Next<RouteFn<C>>`, a `Rejection`, or a `Result` of those"
 )]
 pub trait RouteHandler<C: 'static, M>: Clone + Send + Sync + 'static {
     /// How many parameters of the path the function takes.

@@ -14,7 +14,7 @@ use crate::refused::Rejection;
 /// [`Router::intercept`]: super::Router::intercept
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not what a function returns that looks at requests first",
-    note = "it is `()`, a `ControlFlow<Reply>`, or a `Result` of those with `Refused`"
+    note = "it is `()`, a `ControlFlow<Reply>`, or a `Result` of those with `Rejection`"
 )]
 pub trait IntoControlFlow {
     /// Returns whether the request continues to the function of its route. Writes the refusal, if

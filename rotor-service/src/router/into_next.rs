@@ -12,7 +12,7 @@ use crate::refused::Rejection;
 /// To refuse after a wait, use [`or_reject`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no answer of a route's function for the context `{C}`",
-    note = "it is a `Reply`, a `Next<RouteFn<C>>`, a `Refused`, or a `Result` of those"
+    note = "it is a `Reply`, a `Next<RouteFn<C>>`, a `Rejection`, or a `Result` of those"
 )]
 pub trait IntoNext<C: 'static> {
     /// Turns the return value into the next state of the request.
