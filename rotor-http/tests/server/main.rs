@@ -32,6 +32,7 @@ mod loops;
 mod misuse;
 mod pace;
 mod probe;
+mod programs;
 mod relay;
 mod room;
 mod routed;

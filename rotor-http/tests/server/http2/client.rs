@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use rotor_http::h2::frame::{FrameHeader, PREFACE, flag, kind};
 use rotor_http::h2::frame_writer::{self, frame_header};
 use rotor_http::h2::hpack::{Bounds, FieldList, HpackDecoder, HpackEncoder};
-use rotor_http::server::{Http2Config, ServerConfig};
+use rotor_http::server::{Connection, Http2Config, Server, ServerConfig};
+use rotor_stream::testing::Driver;
 
-use crate::probe::{ProbeDriver, probe};
+use crate::probe::{Probe, probe};
 
 /// The frames that were received on a stream, combined.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -34,8 +35,8 @@ impl Answer {
     }
 }
 
-pub(crate) struct Client {
-    pub(crate) driver: ProbeDriver,
+pub(crate) struct Client<S: Server = Probe> {
+    pub(crate) driver: Driver<Connection<S>>,
     encoder: HpackEncoder,
     decoder: HpackDecoder,
     unread: Vec<u8>,
@@ -113,8 +114,15 @@ impl Client {
 
     /// A client that has sent nothing.
     pub(crate) fn silent(config: ServerConfig) -> Client {
+        Client::on(probe(config))
+    }
+}
+
+impl<S: Server> Client<S> {
+    /// A client on a connection of any server, which has sent nothing.
+    pub(crate) fn on(driver: Driver<Connection<S>>) -> Client<S> {
         Client {
-            driver: probe(config),
+            driver,
             encoder: HpackEncoder::new(),
             decoder: HpackDecoder::new(4096),
             unread: Vec::new(),
