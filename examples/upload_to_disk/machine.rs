@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_507_no_descriptor_503_a_directory_409_and_any_other_failure_500() {
+    fn a_failure_to_store_has_the_status_of_its_cause() {
         for (error, status) in [
             (ErrorKind::StorageFull.into(), Status::INSUFFICIENT_STORAGE),
             (ErrorKind::QuotaExceeded.into(), Status::INSUFFICIENT_STORAGE),

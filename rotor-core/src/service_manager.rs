@@ -172,7 +172,7 @@ impl ServiceManager {
     /// # Errors
     ///
     /// The first message cannot be sent, or no thread can be started. If later messages cannot be
-    /// sent, that is logged.
+    /// sent, that is logged. A message for which the manager's queue has no room is sent again.
     pub fn attend(
         self,
         loops: impl Into<GroupHandle>,
@@ -187,16 +187,15 @@ impl ServiceManager {
         let thread_alive = alive.clone();
         let attend = move || {
             let _end = thread_alive;
+            let mut watch = AttendState::new();
             // By the thread, so that the manager is told only if there is one.
-            let sent = self.ready();
-            let is_sent = sent.is_ok();
+            let sent = watch.send_ready(&self);
+            let is_possible = sent.is_ok();
             // The caller is still waiting for this.
             let _is_awaited = ready_sender.send(sent);
-            if !is_sent {
+            if !is_possible {
                 return;
             }
-            let mut watch =
-                AttendState { is_stopping: false, next_watchdog_message: Duration::ZERO };
             let clock = Clock::new();
             let started = clock.now();
             let pause = self.watchdog.map_or(CHECK_INTERVAL, |time| CHECK_INTERVAL.min(time / 4));
@@ -224,12 +223,31 @@ impl ServiceManager {
 
 /// The state of the thread.
 struct AttendState {
+    is_ready: bool,
     is_stopping: bool,
     /// When the next watchdog message is due, since the thread began.
     next_watchdog_message: Duration,
 }
 
 impl AttendState {
+    fn new() -> AttendState {
+        let next_watchdog_message = Duration::ZERO;
+        AttendState { is_ready: false, is_stopping: false, next_watchdog_message }
+    }
+
+    /// Tells the manager that the service has started. If the manager's queue is full, because many
+    /// services start, it is told with the next check.
+    fn send_ready(&mut self, manager: &ServiceManager) -> io::Result<()> {
+        match manager.ready() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            sent => {
+                sent?;
+                self.is_ready = true;
+            }
+        }
+        Ok(())
+    }
+
     fn check(
         &mut self,
         manager: &ServiceManager,
@@ -238,6 +256,13 @@ impl AttendState {
         drain: Drain,
         (now, passed): (Time, Duration),
     ) -> io::Result<()> {
+        if !self.is_ready {
+            self.send_ready(manager)?;
+            // It comes before the other messages.
+            if !self.is_ready {
+                return Ok(());
+            }
+        }
         if !self.is_stopping && loops.is_ending() && !loops.has_successor() {
             // Set only after the message was sent: if the manager's queue was full, the message is
             // sent again next time.
@@ -300,168 +325,4 @@ impl fmt::Debug for ServiceManagerThread {
 }
 
 #[cfg(test)]
-mod tests {
-    use rotor_test_kit::Directory;
-
-    use super::*;
-    use crate::{Config, Infallible, Loop, LoopInstance, Machine};
-
-    struct Idle;
-
-    impl Machine for Idle {
-        type Context = ();
-        type Seed = Infallible;
-    }
-
-    /// The test's own manager, and a loop for it to attend.
-    struct Fixture {
-        receiver: UnixDatagram,
-        manager: ServiceManager,
-        instance: LoopInstance<Idle>,
-        pulses: Pulses,
-        watch: AttendState,
-    }
-
-    impl Fixture {
-        fn new(watchdog: Option<Duration>) -> Fixture {
-            let directory = Directory::create();
-            let path = directory.join("notify");
-            let receiver = UnixDatagram::bind(&path).expect("the path is free");
-            receiver.set_nonblocking(true).expect("it can");
-            let manager = ServiceManager::at(&path).expect("it listens").watchdog(watchdog);
-            drop(directory);
-            let mut instance =
-                Loop::new(&Config::new()).expect("there are descriptors").instantiate(());
-            let pulses = Pulses::new();
-            pulses.watch(&mut instance);
-            let watch = AttendState { is_stopping: false, next_watchdog_message: Duration::ZERO };
-            Fixture { receiver, manager, instance, pulses, watch }
-        }
-
-        fn received(&self) -> String {
-            let mut bytes = [0; 512];
-            let len = self.receiver.recv(&mut bytes).unwrap_or(0);
-            String::from_utf8_lossy(&bytes[..len]).into_owned()
-        }
-
-        /// The messages sent this long after the start.
-        fn check(&mut self, passed: Duration) -> String {
-            let loops = GroupHandle::from(self.instance.handle());
-            let drain = Drain::new(Duration::from_secs(20)).announce(Duration::from_secs(5));
-            let now = self.instance.now() + passed;
-            let result =
-                self.watch.check(&self.manager, &loops, &self.pulses, drain, (now, passed));
-            result.expect("it can be told");
-            self.received()
-        }
-    }
-
-    #[test]
-    fn watchdog_messages_are_sent_only_while_all_loops_make_turns() {
-        let mut test = Fixture::new(Some(Duration::from_secs(2)));
-        let ms = Duration::from_millis;
-        assert_eq!(test.check(ms(0)), "WATCHDOG=1\n");
-        assert_eq!(test.check(ms(999)), "", "half of it is often enough");
-        assert_eq!(test.check(ms(1_000)), "WATCHDOG=1\n");
-        assert_eq!(test.check(ms(2_400)), "WATCHDOG=1\n");
-        // The loop has run no turn since the start.
-        assert_eq!(test.check(ms(3_500)), "");
-        assert_eq!(test.check(ms(60_000)), "");
-    }
-
-    #[test]
-    fn without_a_watchdog_no_watchdog_message_is_sent() {
-        let mut test = Fixture::new(None);
-        assert_eq!(test.check(Duration::ZERO), "");
-    }
-
-    #[test]
-    fn the_stopping_message_is_sent_once_with_the_drain_time() {
-        let mut test = Fixture::new(None);
-        assert_eq!(test.check(Duration::ZERO), "");
-        test.instance.handle().drain(Duration::from_secs(1));
-        assert_eq!(test.check(Duration::ZERO), "STOPPING=1\nEXTEND_TIMEOUT_USEC=30000000\n");
-        assert_eq!(test.check(Duration::ZERO), "");
-    }
-
-    #[test]
-    fn a_message_that_does_not_fit_is_sent_again() {
-        let mut test = Fixture::new(Some(Duration::from_secs(2)));
-        while test.manager.status("it does not read").is_ok() {}
-        test.instance.handle().drain(Duration::from_secs(1));
-        let loops = GroupHandle::from(test.instance.handle());
-        let drain = Drain::new(Duration::from_secs(25));
-        let at = (test.instance.now(), Duration::ZERO);
-        assert!(test.watch.check(&test.manager, &loops, &test.pulses, drain, at).is_err());
-        while !test.received().is_empty() {}
-        let sent = test.check(Duration::ZERO) + &test.received();
-        assert_eq!(sent, "STOPPING=1\nEXTEND_TIMEOUT_USEC=30000000\nWATCHDOG=1\n");
-    }
-
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    #[test]
-    fn a_process_with_a_successor_sends_no_stopping_message() {
-        let mut test = Fixture::new(None);
-        test.instance.handle().set_has_successor();
-        test.instance.handle().drain(Duration::from_secs(1));
-        assert_eq!(test.check(Duration::ZERO), "");
-    }
-
-    #[test]
-    fn messages_have_the_documented_format() {
-        let test = Fixture::new(None);
-        let manager = &test.manager;
-        manager.ready().expect("it can be told");
-        assert_eq!(test.received(), "READY=1\n");
-        manager.ready_as_successor().expect("it can be told");
-        assert_eq!(test.received(), format!("MAINPID={}\nREADY=1\n", process::id()));
-        manager.status("two\nlines").expect("it can be told");
-        assert_eq!(test.received(), "STATUS=two lines\n");
-        manager.reloading().expect("it can be told");
-        let received = test.received();
-        let micros = received.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").expect("it says so");
-        assert!(micros.trim_end().parse::<u64>().expect("a number") > 0);
-    }
-
-    #[test]
-    fn the_thread_sends_ready_and_ends_on_request() {
-        // The loop runs no turn in the meantime, which is accepted for half of this time.
-        let test = Fixture::new(Some(Duration::from_secs(1_000)));
-        let Fixture { receiver, manager, mut instance, pulses, .. } = test;
-        receiver.set_nonblocking(false).expect("it can");
-        receiver.set_read_timeout(Some(Duration::from_secs(60))).expect("not zero");
-        let drain = Drain::new(Duration::from_secs(1));
-        let attendance = manager.attend(instance.handle(), pulses, drain).expect("a thread");
-        let mut received = Vec::new();
-        while received.last().is_none_or(|word: &String| !word.starts_with("STOPPING")) {
-            let mut bytes = [0; 512];
-            let len = match receiver.recv(&mut bytes) {
-                // A process that was stopped and continued must repeat the call (signal(7)).
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                sent => sent.expect("it is told in time"),
-            };
-            received.push(String::from_utf8_lossy(&bytes[..len]).into_owned());
-            if received.len() == 2 {
-                instance.handle().drain(Duration::ZERO);
-            }
-        }
-        assert_eq!(received[..2], ["READY=1\n", "WATCHDOG=1\n"]);
-        attendance.end();
-        instance.run().expect("it drains");
-    }
-
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    #[test]
-    fn a_manager_with_an_abstract_name_is_found() {
-        use std::os::linux::net::SocketAddrExt;
-        let name = format!("rotor-notify-{}", process::id());
-        let address = SocketAddr::from_abstract_name(&name).expect("it is short");
-        let receiver = UnixDatagram::bind_addr(&address).expect("it is free");
-        let manager = ServiceManager::at(format!("@{name}")).expect("it listens");
-        manager.ready().expect("it can be told");
-        let mut bytes = [0; 16];
-        assert_eq!(receiver.recv(&mut bytes).expect("it was told"), 8);
-        drop(receiver);
-        assert!(manager.ready().is_err(), "nobody listens any more");
-    }
-}
+mod tests;
