@@ -33,6 +33,12 @@ impl Seed {
     pub(crate) fn new(shared: &Shared, random: u64, steps: u32) -> Seed {
         Seed { random: Random(random), steps, counted: shared.world.count() }
     }
+
+    /// Makes the seed of a machine that another one spawns.
+    fn of_child(shared: &Shared, random: &mut Random, steps: u32) -> Seed {
+        let counted = shared.world.count_for_machine(random);
+        Seed { counted, ..Seed::new(shared, random.next(), steps) }
+    }
 }
 
 /// Counts a machine of a loop.
@@ -136,10 +142,13 @@ impl Machine for AnyMachine {
         scope.to_return.fetch_add(1, SeqCst);
         let (service, calls) = scope.create_service(random.within(1..4));
         lock(&scope.world.services).push(service);
-        let end = scope.at_end(scope.world.count(), |shared: &mut Shared, counted| {
-            shared.to_return.fetch_sub(1, SeqCst);
-            drop(counted);
-        });
+        let end = scope.at_end(
+            scope.world.count_for_machine(&mut random),
+            |shared: &mut Shared, counted| {
+                shared.to_return.fetch_sub(1, SeqCst);
+                drop(counted);
+            },
+        );
         lock(&scope.world.notifiers).push(scope.notifier());
         let since = scope.now();
         let how = random.below(3);
@@ -182,7 +191,8 @@ impl Machine for AnyMachine {
         self.act(scope)
     }
 
-    fn spawn_error(self, _: SpawnError<Seed>, scope: &mut Scope<'_, Shared>) -> Answer {
+    fn spawn_error(self, error: SpawnError<Seed>, scope: &mut Scope<'_, Shared>) -> Answer {
+        drop(error);
         self.act(scope)
     }
 
@@ -325,7 +335,7 @@ impl Actor {
             State::AwaitsRoom(future) => match future.take() {
                 Outcome::Pending(future) => self.state = State::AwaitsRoom(future),
                 Outcome::Value(room) => {
-                    let _gone = room.send(world.count());
+                    drop(room.send(world.count_for_machine(&mut self.random)));
                     return self.do_next(scope);
                 }
                 Outcome::Lost(_) => return self.do_next(scope),
@@ -338,12 +348,12 @@ impl Actor {
     /// Answers requests; those that are held are answered at the next call.
     fn serve(&mut self, scope: &mut Scope<'_, Shared>) {
         for call in std::mem::take(&mut self.held_calls) {
-            let _unwanted = call.answer(scope.world.count());
+            let _unwanted = call.answer(scope.world.count_for_machine(&mut self.random));
         }
         while let Some(call) = self.calls.receive() {
             match self.random.below(3) {
                 0 => drop(call),
-                1 => _ = call.answer(scope.world.count()),
+                1 => _ = call.answer(scope.world.count_for_machine(&mut self.random)),
                 _ => {
                     self.held_calls.push(call);
                     scope.wake_self();
@@ -369,7 +379,7 @@ impl Actor {
             8 | 9 => {
                 let steps = self.steps / 2;
                 self.steps -= steps;
-                let seed = Seed::new(scope, self.random.next(), steps);
+                let seed = Seed::of_child(scope, &mut self.random, steps);
                 return Response::spawn(AnyMachine::Actor(self), seed);
             }
             10 => {
@@ -409,8 +419,8 @@ impl Actor {
             }
             16 => {
                 let broadcast = lock(&scope.broadcast).clone();
-                let counted = world.count();
                 if let Some(broadcast) = broadcast {
+                    let counted = world.count_for_machine(&mut self.random);
                     let panics = self.random.once_in(4);
                     let _full = broadcast.post(move |_, scope| {
                         scope.world.bell.ring_one();
@@ -424,7 +434,7 @@ impl Actor {
                 let services = lock(&world.services);
                 if !services.is_empty() {
                     let service = &services[self.random.within(0..services.len())];
-                    let answer = service.ask(world.count(), scope);
+                    let answer = service.ask(world.count_for_machine(&mut self.random), scope);
                     self.state = State::AwaitsJobs(answer.into_iter().collect());
                 }
                 if !matches!(&self.state, State::AwaitsJobs(asked) if !asked.is_empty()) {
@@ -451,7 +461,8 @@ impl Actor {
         let batch = self.random.once_in(3).then(|| scope.create_batch());
         let mut futures = Vec::new();
         for _ in 0..self.random.within(1..4) {
-            let (counted, fate) = (world.count(), self.random.below(10));
+            let (counted, fate) =
+                (world.count_for_machine(&mut self.random), self.random.below(10));
             let work = move |job: &Job<'_>| {
                 (0..fate).take_while(|_| !job.is_cancelled()).for_each(|_| thread::yield_now());
                 assert_ne!(fate, 0, "in a job");
@@ -492,11 +503,14 @@ impl Actor {
                 Some(senders[index].clone())
             }
         };
-        if let Some(sender) = sender
-            && let Err(SendError::Full(_)) = sender.send(world.count())
-        {
-            self.state = State::AwaitsRoom(sender.wake_on_room(scope));
-            return self.keep();
+        if let Some(sender) = sender {
+            let sent = sender.send(world.count_for_machine(&mut self.random));
+            let is_full = matches!(sent, Err(SendError::Full(_)));
+            drop(sent);
+            if is_full {
+                self.state = State::AwaitsRoom(sender.wake_on_room(scope));
+                return self.keep();
+            }
         }
         self.go_on(scope)
     }
