@@ -235,6 +235,9 @@ pub trait Machine: Sized {
         // The error is reported nowhere else, and a default must not swallow an error.
         // `Debug` shows its causes.
         log::warn!("{} could not spawn: {error:?}", type_name::<Self>());
+        // Before there is a return value, which would leak if the drop of the seed panicked
+        // (rust-lang/rust#47949).
+        drop(error);
         Response::keep(self)
     }
 

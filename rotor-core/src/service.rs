@@ -247,7 +247,13 @@ impl<Q, R> Call<Q, R> {
     ///
     /// Returns the answer if it is not wanted any more.
     pub fn answer(self, reply: R) -> Result<(), R> {
-        self.port.set(reply)
+        let Call { request, port } = self;
+        let answered = port.set(reply);
+        // While this is done, an answer that is not wanted must not be in the place of the return
+        // value already: the compiler does not drop that if the drop of the request panics
+        // (rust-lang/rust#47949).
+        drop(request);
+        answered
     }
 
     /// Returns whether the answer is not wanted any more: the future was dropped, or its machine is

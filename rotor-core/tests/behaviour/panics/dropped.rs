@@ -1,14 +1,17 @@
 //! Values that panic when they are dropped or printed: machines, seeds, errors, messages.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
-use rotor_core::{Config, EventSet, Exit, Response, Scope, Verdict};
+use rotor_core::{Calls, Config, EventSet, Exit, Machine, Response, Scope, Verdict};
 
 use super::{FailureLog, Log, add, empty};
 use crate::actor::{Actor, Call, Seed, actor, idle};
 use crate::manual::{Manual, settle};
 
 /// Panics when it is dropped.
+#[derive(Debug)]
 pub(super) struct PanicsOnDrop(pub(super) &'static str);
 
 impl Drop for PanicsOnDrop {
@@ -104,6 +107,66 @@ fn seeds_whose_drop_panics_do_not_end_the_loop() {
         instance.handle().drain(Duration::ZERO);
         assert!(matches!(instance.run().expect("it can wait"), Exit::Drained { .. }));
     }
+}
+
+/// Spawns a machine for which there is no room. The default handlers do the rest.
+struct Spawner {
+    _counted: Arc<()>,
+}
+
+impl Machine for Spawner {
+    type Context = ();
+    type Seed = PanicsOnDrop;
+
+    fn create(_: PanicsOnDrop, _: &mut Scope<'_, ()>) -> Response<Spawner> {
+        unreachable!("there is no room")
+    }
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Spawner, PanicsOnDrop> {
+        Response::spawn(self, PanicsOnDrop("seed"))
+    }
+
+    fn wakeup(self, _: &mut Scope<'_, ()>) -> Response<Spawner, PanicsOnDrop> {
+        Response::keep(self)
+    }
+
+    fn timeout(self, _: &mut Scope<'_, ()>) -> Response<Spawner, PanicsOnDrop> {
+        Response::keep(self)
+    }
+}
+
+#[test]
+fn a_machine_is_dropped_when_the_drop_of_its_refused_seed_panics() {
+    let (manual, counted) = (Manual::new(), Arc::new(()));
+    let mut token = None;
+    let mut instance = manual.start(&Config::new().machines_max(1), (), |scope| {
+        token = Some(scope.token());
+        Response::ok(Spawner { _counted: counted.clone() })
+    });
+    manual.feed(token.expect("the closure ran"), EventSet::READABLE);
+    settle(&mut instance);
+    assert_eq!(instance.stats().read().panicked, 1);
+    assert_eq!(Arc::strong_count(&counted), 1, "it leaked");
+}
+
+#[test]
+fn an_unwanted_answer_is_dropped_when_the_drop_of_its_request_panics() {
+    type Requests = Calls<PanicsOnDrop, Arc<()>>;
+    let manual = Manual::new();
+    let mut made = None;
+    let instance = manual.start(&Config::new(), Log::new(), |scope| {
+        made = Some(scope.create_service(1));
+        Response::ok(idle())
+    });
+    let (service, mut calls): (_, Requests) = made.expect("the closure ran");
+    drop(service.ask_from_thread(PanicsOnDrop("request")).expect("there is room"));
+    let call = calls.receive().expect("it was sent");
+    let counted = Arc::new(());
+    let answer = counted.clone();
+    let answered = catch_unwind(AssertUnwindSafe(|| call.answer(answer).is_err()));
+    assert!(answered.is_err(), "the request was dropped");
+    assert_eq!(Arc::strong_count(&counted), 1, "the answer leaked");
+    drop(instance);
 }
 
 /// An error that panics when it is printed, and another that panics when it is dropped.
