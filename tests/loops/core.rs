@@ -9,6 +9,7 @@ mod actor;
 mod echo;
 #[path = "../../rotor-core/tests/behaviour/every_loop/mod.rs"]
 mod every_loop;
+mod histories;
 #[path = "on_the_others.rs"]
 mod loops;
 #[path = "../../rotor-core/tests/behaviour/sockets/mod.rs"]
