@@ -240,6 +240,11 @@ impl<'a> Transport<'a> {
         }
     }
 
+    /// Returns whether the socket takes output, as far as is known.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| status.writable)
+    }
+
     /// Replaces the limits of the stream, when this protocol turns into another one, as HTTP does
     /// on an upgrade.
     ///

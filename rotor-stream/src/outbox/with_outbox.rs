@@ -97,6 +97,8 @@ struct Delivery {
     /// messages are moved until that is complete, or senders would keep the protocol waiting for
     /// ever.
     is_held: bool,
+    /// The output has as much as messages may fill, and more of them wait.
+    is_full: bool,
 }
 
 impl<P> fmt::Debug for WithOutbox<P> {
@@ -120,7 +122,9 @@ impl<P: HasOutbox> WithOutbox<P> {
             Next::Wait(mut inner, wait, deadline) => {
                 let shared = inner.outbox().shared.clone();
                 shared.with(|queue, _| queue.has_consumer = true);
-                let delivery = Delivery { shared, wait: WaitCondition::NOTHING, is_held: false };
+                let wait_for_nothing = WaitCondition::NOTHING;
+                let delivery =
+                    Delivery { shared, wait: wait_for_nothing, is_held: false, is_full: false };
                 let next = Next::Wait(inner, wait, deadline);
                 delivery.wrap_intent(Intent { next }, transport)
             }
@@ -180,14 +184,28 @@ impl Delivery {
         let is_held = std::mem::replace(&mut self.is_held, needs_pause) && needs_pause;
         self.wait = wait;
         let mut combined = wait;
+        self.is_full = false;
         match self.shared.fill(transport.output, is_held) {
             Ok(FillResult::Emptied) => {}
-            // A flush of the inner protocol takes precedence; it also makes room.
-            Ok(FillResult::Remaining) => combined.flush = Some(wait.flush.unwrap_or(half)),
+            Ok(FillResult::Remaining) => {
+                self.is_full = !is_held;
+                // A flush of the inner protocol takes precedence; it also makes room.
+                combined.flush = Some(wait.flush.unwrap_or(half));
+            }
             Ok(FillResult::PeerTooSlow) => return fail_behind(&self.shared, name, transport),
             Err(error) => return fail(&self.shared, error, transport),
         }
         Intent { next: Next::Wait(inner, Some(combined), deadline) }
+    }
+
+    /// After a call for input: if messages wait only because the output was not written yet, this
+    /// ends the event, which writes it. A stream delivers the input that it has before it writes,
+    /// and input may make messages for its own peer, as in a chat. They would fill the outbox
+    /// although the peer reads.
+    fn write_first(&self, transport: &mut Transport<'_>) {
+        if self.is_full && transport.is_writable() {
+            transport.count_calls(u32::MAX);
+        }
     }
 }
 
@@ -244,7 +262,12 @@ impl<P: HasOutbox> Protocol for WithOutbox<P> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Intent<Self> {
-        self.call(transport, |inner, transport| inner.bytes_read(matched, transport, scope))
+        self.call(transport, |inner, transport| inner.bytes_read(matched, transport, scope)).map(
+            |this| {
+                this.delivery.write_first(transport);
+                this
+            },
+        )
     }
 
     fn bytes_read_in_place(
@@ -254,7 +277,9 @@ impl<P: HasOutbox> Protocol for WithOutbox<P> {
         scope: &mut Scope<'_, P::Context>,
     ) -> Option<Intent<()>> {
         let intent = self.inner.bytes_read_in_place(matched, transport, scope)?;
-        Some(self.delivery.deliver(intent, type_name::<P>(), transport))
+        let intent = self.delivery.deliver(intent, type_name::<P>(), transport);
+        self.delivery.write_first(transport);
+        Some(intent)
     }
 
     fn bytes_flushed(

@@ -4,6 +4,7 @@
 mod converting;
 mod done_in_create;
 mod lost_messages;
+mod own_input;
 mod random;
 
 use std::cell::Cell;
