@@ -89,6 +89,11 @@ pub enum Expectation {
     Flush(usize),
     /// Neither input nor output: only a deadline, a wake-up, or the end of the connection.
     Sleep,
+    /// The same, but the protocol will want the input later: it holds its peer back. What has
+    /// arrived by then is passed on first, so that a reset or a failed write is reported only after
+    /// the protocol has waited for input again. Until then the protocol does not learn of it.
+    #[doc(alias = "backpressure")]
+    Hold,
 }
 
 /// What a protocol waits for: something to read, room to write, both, or neither.
@@ -107,10 +112,19 @@ pub(crate) struct FlushThreshold(NonZeroUsize);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum InputCondition {
     Nothing,
+    /// Nothing for now; it will be wanted later.
+    Held,
     Bytes(usize),
     Poll,
-    Delimiter { offset: usize, bytes: &'static [u8], max: usize },
-    Frame { head: FrameHead, max: usize },
+    Delimiter {
+        offset: usize,
+        bytes: &'static [u8],
+        max: usize,
+    },
+    Frame {
+        head: FrameHead,
+        max: usize,
+    },
 }
 
 /// An intent that does not yet say what the protocol waits for.
@@ -309,6 +323,11 @@ impl<P> Undecided<P> {
     pub fn sleep(self) -> NeedsDeadline<P> {
         self.expect(Expectation::Sleep)
     }
+
+    /// Waits for [`Expectation::Hold`].
+    pub fn hold(self) -> NeedsDeadline<P> {
+        self.expect(Expectation::Hold)
+    }
 }
 
 impl<P> NeedsDeadline<P> {
@@ -327,6 +346,7 @@ impl<P> NeedsDeadline<P> {
             }
             Expectation::Frame { head, max } => wait.input = InputCondition::Frame { head, max },
             Expectation::Flush(left) => wait.flush = Some(FlushThreshold::from_bytes(left)),
+            Expectation::Hold => wait.input = InputCondition::Held,
             Expectation::Sleep => {}
         }
         NeedsDeadline { protocol: self.protocol, wait: Some(wait) }
@@ -374,6 +394,14 @@ impl FlushThreshold {
     #[inline]
     pub(crate) fn bytes(self) -> usize {
         self.0.get() - 1
+    }
+}
+
+impl InputCondition {
+    /// Returns whether input is wanted now.
+    #[inline(always)]
+    pub(crate) fn is_wanted(&self) -> bool {
+        !matches!(self, InputCondition::Nothing | InputCondition::Held)
     }
 }
 

@@ -93,7 +93,9 @@ impl InputCondition {
     /// Looks for anything but a number of bytes.
     fn find_other(&self, input: &[u8], scanned: &mut usize, input_max: usize) -> FindResult {
         match *self {
-            InputCondition::Nothing | InputCondition::Bytes(_) => FindResult::Incomplete,
+            InputCondition::Nothing | InputCondition::Held | InputCondition::Bytes(_) => {
+                FindResult::Incomplete
+            }
             InputCondition::Poll if input.is_empty() => FindResult::NeedsPoll,
             InputCondition::Poll => FindResult::Match(Matched::NOTHING),
             // The usual case between two messages. An empty delimiter, and a maximum of 0, are left

@@ -1,14 +1,14 @@
 //! Connections that end with a reset: because the protocol requests it, or because not all of its
-//! output was accepted.
+//! output was accepted. And connections that are lost while their protocol holds its input.
 
 mod probe;
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use probe::{Event, Probe, probe_with};
+use probe::{Event, Probe, echo_lines, probe_with};
 use rotor_stream::testing::Driver;
 use rotor_stream::{Intent, StreamConfig};
 use rotor_test_kit::Directory;
@@ -138,4 +138,46 @@ fn check_end_after_lost_output(fails: bool) {
     assert!(driver.is_dropped());
     assert_eq!((driver.operations().resets, driver.operations().shutdowns), (1, 0));
     assert_eq!(driver.take_received(), [b'f'; 10]);
+}
+
+#[test]
+fn a_protocol_that_holds_its_input_gets_it_before_the_loss_of_its_connection() {
+    type Loss = fn(&mut Driver<Probe>);
+    let losses: [(&str, Loss, &str); 3] = [
+        ("", |driver| driver.reset(), "fatal: the connection broke: connection reset"),
+        ("output", |driver| driver.reset(), "fatal: writing has failed: broken pipe"),
+        (
+            "output",
+            |driver| {
+                driver.fail_writes(ErrorKind::BrokenPipe);
+                driver.make_room(1);
+            },
+            "fatal: writing has failed: broken pipe",
+        ),
+    ];
+    for (output, lose, error) in losses {
+        let mut driver = probe_with(
+            StreamConfig::new(),
+            |peer| peer.limit_room(0),
+            move |me, event, transport, scope| match event {
+                Event::Create => {
+                    transport.output.write_all(output.as_bytes()).expect("open");
+                    Intent::of(me).hold().or_flush(0).no_deadline()
+                }
+                Event::Flushed => Intent::of(me).hold().no_deadline(),
+                Event::Wakeup => Intent::of(me).delimiter(b"\n", 1024).no_deadline(),
+                _ => echo_lines(me, event, transport, scope),
+            },
+        );
+        driver.send(b"one\ntwo\n");
+        lose(&mut driver);
+        // The time in which the peer had to take output does not matter any more.
+        driver.advance(Duration::from_secs(1_000));
+        assert!(driver.is_alive() && driver.operations().reads == 0, "{:?}", driver.context());
+        driver.wakeup();
+        let is_told = |event: &&String| !event.starts_with("flushed") && *event != "wakeup";
+        let seen: Vec<_> = driver.context().iter().filter(is_told).collect();
+        assert_eq!(seen, ["create", "read \"one\"", "read \"two\"", error]);
+        assert!(!driver.is_alive() && driver.failures().is_empty());
+    }
 }

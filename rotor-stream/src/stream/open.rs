@@ -13,6 +13,7 @@ use super::flow::Flow;
 use super::pass::Pass;
 use crate::error::{Exception, Fatal, StreamError};
 use crate::intent::{FlushThreshold, InputCondition, Intent, Next, WaitCondition};
+use crate::least_rate::RateWatch;
 use crate::matched::{FindResult, Matched};
 use crate::protocol::Protocol;
 
@@ -265,7 +266,7 @@ impl<P: Protocol> OpenProtocol<P> {
         if is_flushed {
             self.wait.flush.is_some() && self.wait.flush == before.flush
         } else {
-            self.wait.input != InputCondition::Nothing && self.wait.input == before.input
+            self.wait.input.is_wanted() && self.wait.input == before.input
         }
     }
 
@@ -336,7 +337,7 @@ impl<P: Protocol> OpenProtocol<P> {
         scope: &Scope<'_, P::Context>,
     ) -> Option<Action> {
         // Above the high-water mark the peer gets no further answers until it takes those it has.
-        if self.wait.input == InputCondition::Nothing || !io.can_deliver_input() {
+        if !self.wait.input.is_wanted() || !io.can_deliver_input() {
             return None;
         }
         loop {
@@ -387,7 +388,12 @@ impl<P: Protocol> OpenProtocol<P> {
     ) -> Action {
         // The output will never be taken, and a full one would keep input from being delivered.
         io.output.clear();
-        while self.wait.input != InputCondition::Nothing {
+        if self.wait.input == InputCondition::Held {
+            // Input may have arrived before the failure. Nobody has to take output any more.
+            io.write_rate = RateWatch::NONE;
+            return Action::Wait;
+        }
+        while self.wait.input.is_wanted() {
             if pass.is_spent(&io.status) {
                 return Action::Again;
             }
@@ -407,7 +413,7 @@ impl<P: Protocol> OpenProtocol<P> {
     }
 
     /// Waits, unless an event has reported that the connection is gone. A protocol that neither
-    /// reads nor writes would not notice that itself.
+    /// reads nor writes would not notice that itself; one that holds its input reads later.
     #[inline]
     fn wait_or_fail<S: StreamSocket>(&self, io: &mut BufferedIo<S>) -> Action {
         if io.has_reported_error()
@@ -437,7 +443,7 @@ impl<P: Protocol> OpenProtocol<P> {
 
     /// Returns whether the protocol waits for input of any kind.
     pub(super) fn waits_for_input(&self) -> bool {
-        self.wait.input != InputCondition::Nothing
+        self.wait.input.is_wanted()
     }
 
     /// Returns since when the connection has been idle, according to its protocol.
