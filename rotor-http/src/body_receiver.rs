@@ -290,6 +290,11 @@ impl BodyReceiver {
         self.is_held = true;
     }
 
+    /// Returns whether the body was announced, and its end was not handed over.
+    pub(crate) fn has_rest(&self) -> bool {
+        !matches!(self.state, State::Expected | State::Ended(_))
+    }
+
     /// Returns whether the body was requested and is incomplete. A body that lasts until close is
     /// incomplete until the end of the connection.
     pub(crate) fn is_incomplete(&self) -> bool {

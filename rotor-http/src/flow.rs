@@ -73,6 +73,8 @@ pub(crate) struct Wait {
 enum Input {
     /// No input: bytes that arrive stay where they are.
     None,
+    /// The same, but they will be wanted later.
+    Held,
     /// This many unread bytes in all.
     Bytes(usize),
     /// A poll of the socket, for bytes that have arrived by now, if any.
@@ -94,6 +96,11 @@ impl Wait {
             None => Input::None,
         };
         Wait { input, flush: None, deadline }
+    }
+
+    /// Waits for no input now, but for more of it later.
+    pub(crate) fn held(deadline: Deadline) -> Wait {
+        Wait { input: Input::Held, flush: None, deadline }
     }
 
     /// Waits for a poll of the socket: for bytes that have arrived by now, if any.
@@ -129,6 +136,7 @@ impl Wait {
         let waiting = match self.input {
             Input::Bytes(bytes) => intent.bytes(bytes),
             Input::None => intent.sleep(),
+            Input::Held => intent.hold(),
             Input::Poll => intent.poll(),
             // Nothing may be added: only the stream knows what was waited for.
             Input::Unchanged => return intent.keep().with(self.deadline),

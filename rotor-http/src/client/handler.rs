@@ -360,6 +360,9 @@ impl<K: Client> Next<K> {
     /// interim head, the next head is held off, too. Over HTTP/2 the server goes on sending heads
     /// and as much of the body as the windows allow, and the connection keeps what arrives.
     ///
+    /// What has arrived is not lost with its connection: over HTTP/1.1, a reset or a failed write is
+    /// reported only once the handler receives again, after what arrived before.
+    ///
     /// The end of the body is reported all the same: [`response_end`](super::Client::response_end),
     /// which delivers no data, follows the last piece at once. And a body that is stored
     /// (`RecvMode::Stored`) is delivered once it is on the disk, if all of it had arrived before

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rotor_http::Limits;
 
 use crate::http2::server::{Server, data, headers, reset};
-use crate::probe::{OnWakeup, Probe, seconds};
+use crate::probe::{BodyPlan, OnWakeup, Probe, seconds};
 use crate::script::{connection, is_reusable, outcome};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
@@ -119,4 +119,31 @@ fn held_heads_on_a_stream_are_limited_as_interim_responses() {
     server.send(&interim("102"));
     assert_eq!((server.outcome(0).as_str(), server.end()), ("Peer: TooManyInterim", None));
     assert_eq!(server.requests[&1].reset, Some(8));
+}
+
+#[test]
+fn a_response_that_arrived_before_a_reset_is_delivered_to_a_handler_that_holds() {
+    for sends in [BodyPlan::Nothing, BodyPlan::Much(1 << 20)] {
+        for (rest, expected) in [("i", "200 hi"), ("", "Network: Lost(")] {
+            let mut driver = connection(Limits::new(), []);
+            driver.limit_room(1_000);
+            let sends = sends.clone();
+            let plan = Probe { sends, holds: true, ..Probe::new("PUT", "/").progressive() };
+            driver.context_mut().plans.push_back(plan);
+            driver.wakeup();
+            driver.send(&OK[..OK.len() - 1]);
+            // It stays in the socket.
+            driver.send(rest.as_bytes());
+            driver.reset();
+            assert_eq!(outcome(&mut driver), None);
+            // The time in which output must be taken does not matter any more.
+            driver.advance(seconds(900));
+            driver.context_mut().on_wakeup = Some(OnWakeup::Resume);
+            driver.context().handlers[0].wakeup();
+            driver.settle();
+            let outcome = outcome(&mut driver).unwrap_or_default();
+            assert!(outcome.starts_with(expected), "{outcome}, not {expected}");
+            assert!(driver.is_dropped());
+        }
+    }
 }

@@ -87,7 +87,13 @@ impl<K: Client> Exchange<K> {
             // Even if nothing more is to be written, because the time for the response begins then.
             _ => Some(0),
         };
-        Wait::input(input, self.next_deadline(io)).or_flush(flush)
+        let deadline = self.next_deadline(io);
+        let wait = match input {
+            // A response that arrives before the connection is lost is not lost with it.
+            None if self.holds_head() || self.body.has_rest() => Wait::held(deadline),
+            input => Wait::input(input, deadline),
+        };
+        wait.or_flush(flush)
     }
 
     fn next_deadline(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Deadline {
