@@ -75,3 +75,41 @@ pub(crate) fn limits() -> Vec<(String, Limits, bool)> {
     all.push(("the greatest of all".to_owned(), greatest, true));
     all
 }
+
+/// Numbers that look random, the same for a seed.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end
+    }
+
+    pub(crate) fn choose<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+}
+
+/// Limits of which each is at an extreme, small, or at its default.
+pub(crate) fn random_limits(random: &mut Random) -> Limits {
+    let mut limits = Limits::new();
+    let short = Duration::from_micros;
+    let times = [Duration::ZERO, short(1), short(1_500), short(5_000_000), Duration::MAX];
+    for (_, set) in TIMES {
+        if random.below(2) == 0 {
+            limits = set(limits, random.choose(&times));
+        }
+    }
+    for (_, set) in SIZES {
+        if random.below(2) == 0 {
+            limits = set(limits, random.choose(&[0, 1, 100, 5_000, usize::MAX]));
+        }
+    }
+    for (_, set) in NUMBERS {
+        if random.below(2) == 0 {
+            limits = set(limits, random.choose(&[0, 1, 100, 5_000, u64::MAX]));
+        }
+    }
+    limits
+}

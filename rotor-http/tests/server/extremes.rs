@@ -6,7 +6,7 @@ use std::time::Duration;
 use rotor_http::Limits;
 use rotor_http::server::{HttpSeed, ServerConfig};
 
-use crate::limit_extremes::limits;
+use crate::limit_extremes::{Random, limits, random_limits};
 use crate::probe::{ProbeDriver, TestContext, get, post, probe, request};
 use crate::wire::{take, transcript};
 
@@ -75,4 +75,48 @@ fn with_the_greatest_limits_a_head_of_a_mebibyte_is_read() {
     let head = request("GET /", &format!("X-Large: {}\r\n", "x".repeat(1 << 20)), "");
     head.chunks(10_000).for_each(|piece| driver.send(piece));
     assert_eq!(transcript(&driver.take_received()), "200 GET /");
+}
+
+/// Sends this in pieces of random lengths, with pauses, to a peer that takes little at a time, and
+/// returns what has come by then.
+fn send_at_random(input: &[u8], driver: &mut ProbeDriver, random: &mut Random) -> Vec<u8> {
+    let mut received = Vec::new();
+    let pauses = [1, 1_000, 100_000].map(Duration::from_micros);
+    for piece in input.chunks((1 + random.below(20_000)).max(input.len() / 30)) {
+        driver.send(piece);
+        if random.below(4) == 0 {
+            driver.advance(random.choose(&pauses));
+        }
+        received.extend(driver.take_received());
+        driver.make_room(60_000);
+    }
+    for _ in 0..40 {
+        driver.make_room(60_000);
+        received.extend(driver.take_received());
+    }
+    received
+}
+
+#[test]
+fn with_random_limits_that_contradict_each_other_no_request_is_left_waiting() {
+    for seed in 0..20 {
+        let mut random = Random(seed);
+        let limits = random_limits(&mut random);
+        for (exchange, input, requests) in exchanges() {
+            let config = ServerConfig::new()
+                .limits(limits.clone())
+                .write_budget(random.choose(&[1_000, 70_000, usize::MAX]))
+                .collect_budget(random.choose(&[0, usize::MAX]));
+            let seed_of_server = HttpSeed::new((), config);
+            let mut driver = ProbeDriver::new(seed_of_server, TestContext::default());
+            driver.peer().limit_room(random.choose(&[0, 1, 3_000, usize::MAX / 2]));
+            let received = send_at_random(&input, &mut driver, &mut random);
+            let mut rest = &received[..];
+            let answers = std::iter::from_fn(|| take(&mut rest).ok()).count();
+            let is_served = answers == requests && rest.is_empty();
+            let case = format!("seed {seed}, {exchange}: {answers} answers, {limits:?}");
+            assert!(is_served || driver.is_ended(), "{case}");
+            assert_eq!(driver.failures(), [""; 0], "{case}");
+        }
+    }
 }
