@@ -331,7 +331,7 @@ fn an_unwanted_body_has_five_seconds() {
     driver.advance(seconds(8));
     driver.make_room(usize::MAX / 2);
     driver.advance(seconds(1));
-    assert_ends_after(&mut driver, seconds(1), "", "undrained", &config);
+    assert_ends_after(&mut driver, seconds(4), "", "undrained", &config);
     // If the body is drained in time, the next request follows.
     let (mut driver, _) = driver_with_limits(Limits::new());
     driver.send(&post("/ignore", &"x".repeat(60_000)));

@@ -120,3 +120,30 @@ fn with_random_limits_that_contradict_each_other_no_request_is_left_waiting() {
         }
     }
 }
+
+/// The peer does not take the response, and sends a part of a body that no handler takes.
+#[test]
+fn the_time_for_an_ignored_body_begins_when_the_response_is_sent() {
+    for (time, held) in [(0, 0), (0, 8), (5, 8)] {
+        let time = Duration::from_secs(time);
+        let limits = Limits::new().shutdown_timeout(time).drained_body_bytes_max(u64::MAX);
+        let mut driver = probe(ServerConfig::new().limits(limits));
+        driver.limit_room(0);
+        let body = "x".repeat(100_000);
+        let all = post("/ignore", &body);
+        let (begun, rest) = all.split_at(50_000);
+        driver.send(begun);
+        driver.advance(Duration::from_secs(held));
+        assert!(!driver.is_ended(), "{time:?}");
+        driver.send(&rest[..1_000]);
+        driver.advance(Duration::from_secs(1));
+        driver.make_room(1_000);
+        let answer = transcript(&driver.take_received());
+        assert_eq!(answer, "200 POST /ignore", "{time:?}");
+        assert_eq!(driver.is_ended(), time.is_zero());
+        driver.advance(time.saturating_sub(Duration::from_millis(10)));
+        assert_eq!(driver.is_ended(), time.is_zero());
+        driver.advance(Duration::from_millis(20));
+        assert!(driver.is_ended(), "{time:?}");
+    }
+}

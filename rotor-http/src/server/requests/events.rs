@@ -51,8 +51,10 @@ impl<S: Server> Requests<S> {
                 Flow::Wait(wait_for_room())
             }
             State::Unwanted(unwanted) if has_unsent => {
-                unwanted.deadline = now + io.config.limits_ref().shutdown_timeout;
-                Flow::Wait(Wait::input(Some(1), Deadline::At(unwanted.deadline)))
+                // The time begins when they are sent: see `skip_body`. A new one from now on might
+                // be over at once, and the stream would call again and again.
+                unwanted.deadline = Time::NEVER;
+                Flow::Wait(wait_for_room())
             }
             // Without a 408, although RFC 9110 §15.5.9 allows one: a client that sends its next
             // request at this moment would take it for the response.

@@ -263,8 +263,15 @@ impl<S: Server> Requests<S> {
             return Flow::Again;
         }
         // One deadline for all of it: with a new one for each piece, a peer could drip forever.
-        let deadline = Deadline::At(unwanted.deadline);
-        Flow::Wait(Wait::input(Some(io.unread() + 1), deadline))
+        // There is none while responses wait that the peer has not taken in time.
+        let needed = Some(io.unread() + 1);
+        if unwanted.deadline == Time::NEVER {
+            if !io.transport.output.is_empty() {
+                return Flow::Wait(Wait::input(needed, Deadline::Never).or_flush(Some(0)));
+            }
+            unwanted.deadline = io.scope.now() + io.config.limits_ref().shutdown_timeout;
+        }
+        Flow::Wait(Wait::input(needed, Deadline::At(unwanted.deadline)))
     }
 
     /// Applies the result of a step of the exchange, then does what else can be done.
