@@ -1,4 +1,5 @@
 //! `Limits` with each limit at its extremes, for the tests of the server and of the client.
+#![allow(dead_code, reason = "each suite uses a part of it")]
 
 use std::time::Duration;
 
