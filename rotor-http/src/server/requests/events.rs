@@ -1,7 +1,7 @@
 //! The events of a connection other than input: room to write, deadlines, wake-ups, drains, the
 //! end.
 
-use rotor_core::{Deadline, Description, Scope, Time};
+use rotor_core::{Description, Scope, Time};
 
 use super::{HeadWait, Requests, RequestsFlow, State, wait_for_room};
 use crate::flow::{Flow, Wait};
