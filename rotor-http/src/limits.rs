@@ -141,9 +141,11 @@ limits! {
     /// the last response. Default 2 s.
     #[doc(alias = "lingering close")]
     linger_timeout: Duration = Duration::from_secs(2);
-    /// Sets how many bytes a closed connection reads and discards at most. Default 32 KiB. Beyond:
-    /// aborted.
-    linger_bytes_max: u64 = 32 << 10;
+    /// Sets how many bytes a closed connection of a server reads and discards at most. Default
+    /// 64 MiB, so that a client that is still sending a body gets the response that refuses it.
+    /// Beyond: aborted. A client discards no more than 32 KiB, since there is no response that its
+    /// server could lose.
+    linger_bytes_max: u64 = 64 << 20;
     /// Sets how many bytes of a body that no handler takes are read and discarded to keep the
     /// connection. Default 64 KiB: for more than that, a new connection is cheaper. Beyond: close.
     drained_body_bytes_max: u64 = 64 << 10;

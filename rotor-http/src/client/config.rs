@@ -207,6 +207,10 @@ const BODIES_BYTES_MAX: usize = 256 << 20;
 /// outputs.
 const HELD_BYTES_MAX: usize = 512 << 20;
 
+/// How many bytes a closed connection reads and discards at most. The rest of a response that nobody
+/// wants is not worth more.
+const LINGER_BYTES_MAX: u64 = 32 << 10;
+
 fn stream_config(limits: &Limits, base: &StreamConfig, held: &Arc<BytesHeld>) -> Arc<StreamConfig> {
     base.clone()
         // The whole head must fit, because its handler gets it as a slice of the input.
@@ -218,7 +222,7 @@ fn stream_config(limits: &Limits, base: &StreamConfig, held: &Arc<BytesHeld>) ->
         .flush_step(limits.response_step())
         .close_timeout(limits.shutdown_timeout)
         .linger_timeout(limits.linger_timeout)
-        .linger_bytes(limits.linger_bytes_max)
+        .linger_bytes(limits.linger_bytes_max.min(LINGER_BYTES_MAX))
         .held(Some(held.clone()))
         .share()
 }

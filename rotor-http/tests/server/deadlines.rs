@@ -297,8 +297,8 @@ fn a_closing_connection_allows_five_seconds_without_progress() {
 }
 
 #[test]
-fn a_peer_has_two_seconds_and_32_kib_after_the_last_response() {
-    for (octets, is_dropped) in [(32 << 10, false), ((32 << 10) + 1, true)] {
+fn a_peer_has_two_seconds_and_64_mib_after_the_last_response() {
+    for (octets, is_dropped) in [(64 << 20, false), ((64 << 20) + 1, true)] {
         let (mut driver, config) = driver_with_limits(Limits::new());
         driver.send(&request("GET /", "Connection: close\r\n", ""));
         assert_eq!(transcript(&driver.take_received()), "200 GET / close");
