@@ -4,12 +4,12 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, yield_now};
 use std::time::{Duration, Instant};
 
-use rotor_core::hand_over::HandOver;
+use rotor_core::hand_over::{HandOver, RejectedSuccessors};
 use rotor_core::net::{ListenOptions, TcpListener};
 use rotor_core::threads::LoopGroup;
 use rotor_core::{
@@ -77,29 +77,16 @@ fn a_successor_that_does_not_serve_is_counted() {
     }
 }
 
-/// The context of a loop, whose end it reports.
-struct LoopContext {
-    _ended: Sender<()>,
-}
-
-fn hello_from_loop(
-    _: &Head<'_>,
-    response: &mut Response<'_>,
-    _: &mut Scope<'_, LoopContext>,
-) -> Reply {
-    response.reply(Status::OK, "text/plain", b"hello\n")
-}
-
 /// A process that has given its listeners away and accepts nothing, and whose successor is late in
-/// any case. It exists as long as the loop does.
-fn impatient_predecessor(path: &Path) -> (LoopInstance<Idle>, SocketAddr) {
+/// any case; how many were late. It exists as long as the loop does.
+fn impatient_predecessor(path: &Path) -> (LoopInstance<Idle>, SocketAddr, RejectedSuccessors) {
     let mut hand_over = HandOver::at(path).expect("none runs").ready_within(Duration::ZERO);
     let address = "127.0.0.1:0".parse().expect("it is one");
     let queues = hand_over.tcp("http", address, &ListenOptions::new(), 1).expect("a free port");
-    let address = queues.local_address();
+    let (address, rejected) = (queues.local_address(), hand_over.rejected_successors());
     let instance = Loop::new(&Config::new()).expect("descriptors are left").instantiate(());
     hand_over.ready(instance.handle(), PATIENCE).expect("it serves");
-    (instance, address)
+    (instance, address, rejected)
 }
 
 /// A machine of a process that serves nobody.
@@ -114,47 +101,36 @@ impl Machine for Idle {
 fn a_rejected_successor_finishes_the_requests_that_it_has_accepted() {
     let directory = Directory::create();
     let path = directory.join("control");
-    let (_predecessor, address) = impatient_predecessor(&path);
-    // The first loop accepts while the second one is being made.
-    let (ended, has_ended) = mpsc::channel();
+    let (_predecessor, address, rejected) = impatient_predecessor(&path);
+    // The loop runs only when there are connections.
     let (go, may_go) = mpsc::channel::<()>();
-    let (contexts, may_go) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(may_go)));
+    let may_go = Arc::new(Mutex::new(may_go));
     let make_context = move || {
-        let is_second = {
-            let mut contexts = contexts.lock().expect("no panic");
-            *contexts += 1;
-            *contexts == 2
-        };
-        if !is_second {
-            return LoopContext { _ended: mpsc::channel().0 };
-        }
-        let _ = may_go.lock().expect("no panic").recv();
-        LoopContext { _ended: ended.clone() }
+        let _closed = may_go.lock().expect("no panic").recv();
     };
-    let server = Serve::new(address).threads(2).hand_over(&path);
-    let server = thread::spawn(move || server.run_fn(hello_from_loop, make_context));
-    // The system may put connections into the queue of the second loop.
-    let mut clients = Vec::new();
-    let mut client = until("one is answered", || {
-        if clients.len() < 64 {
-            let mut client = TcpStream::connect(address).expect("it listens");
-            client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").expect("there is room");
-            client.set_nonblocking(true).expect("it can");
-            clients.push(client);
-        }
-        let answered = clients.iter().position(|client| client.peek(&mut [0]).is_ok());
-        answered.map(|answered| clients.swap_remove(answered))
-    });
-    drop(clients);
-    client.set_nonblocking(false).expect("it can");
-    client.write_all(b"GET / HTT").expect("there is room");
+    let server = Serve::new(address).hand_over(&path);
+    let server = thread::spawn(move || server.run_fn(hello, make_context));
+    let connect = |request: &str| {
+        let mut client = TcpStream::connect(address).expect("it listens");
+        client.write_all(request.as_bytes()).expect("there is room");
+        client
+    };
+    let mut begun = connect("GET / HTT");
+    let mut complete = connect("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    until("it is late", || (rejected.count() > 0).then_some(()));
     drop(go);
-    // The other loop has nothing to do, and ends.
-    assert_eq!(has_ended.recv(), Err(mpsc::RecvError));
-    client.write_all(b"P/1.1\r\nHost: x\r\n\r\n").expect("it is still open");
-    let mut answers = String::new();
-    client.read_to_string(&mut answers).expect("it is no reset");
-    assert_eq!(answers.matches("hello\n").count(), 2, "{answers}");
+    let read = |client: &mut TcpStream| {
+        let mut answers = String::new();
+        client.read_to_string(&mut answers).expect("it is no reset");
+        answers
+    };
+    // The end of this connection shows that the loop drains, because the server was rejected.
+    let answers = read(&mut complete);
+    assert_eq!(answers.matches("hello\n").count(), 1, "{answers}");
+    begun.write_all(b"P/1.1\r\nHost: x\r\n\r\n").expect("it is still open");
+    let answers = read(&mut begun);
+    assert_eq!(answers.matches("hello\n").count(), 1, "{answers}");
+    drop([begun, complete]);
     let error = server.join().expect("no panic").expect_err("it was late");
     assert!(format!("{error:?}").contains("not ready in time"), "{error:?}");
 }
