@@ -155,7 +155,7 @@ mod tests {
             ("timeout", "Timeout"),
             ("wakeup", "Wakeup"),
             ("spawned", "Spawned"),
-            ("spawn_error", "SpawnError(SpawnError { cause: SlabFull, seed: None })"),
+            ("spawn_error", "SpawnError(no slot is free (Config::machines_max))"),
             ("draining", "Draining(Time(0.000000000s))"),
             ("make_room", "MakeRoom"),
         ];

@@ -78,7 +78,7 @@ fn each_event_is_one_line_at_trace_level_and_none_at_debug() {
             vec![
                 "machine 0v1 (busy): Ready({})",
                 "machine 0v1 (busy): Spawned",
-                "machine 0v1 (busy): SpawnError(SpawnError { cause: SlabFull, seed: Some(\"()\") })",
+                "machine 0v1 (busy): SpawnError(no slot is free (Config::machines_max))",
                 "machine 0v1 (busy): Wakeup",
                 "machine 0v1 (busy): Timeout",
             ],
