@@ -190,7 +190,10 @@ impl ClientConfig {
     /// for itself what it reads.
     pub(super) fn upgraded_stream_config(&self) -> Arc<StreamConfig> {
         let config = StreamConfig::clone(&self.stream);
-        config.output_high_water(self.limits.output_high_water).share()
+        config
+            .output_high_water(self.limits.output_high_water)
+            .linger_bytes(self.limits.linger_bytes_max)
+            .share()
     }
 }
 
