@@ -1,8 +1,6 @@
 //! A process whose files may not become long (`RLIMIT_FSIZE`). Runs in its own process, whose limit
 //! it lowers, and which the system would end by SIGXFSZ.
 
-use std::sync::{Mutex, PoisonError};
-
 use rotor_body::{
     Body, Collector, Dir, Expected, IfExists, Progress, Spool, SpoolConfig, SpoolError,
 };
@@ -81,11 +79,8 @@ fn spool_body(spool: &Spool, is_announced: bool, len: u64) -> Result<Body, Spool
     instance.into_context().outcome.expect("something came of it")
 }
 
-/// Runs a function while files may not become longer than `LIMIT`. One test at a time: the limit is
-/// that of the process.
+/// Runs a function while files may not become longer than `LIMIT`.
 fn with_limit<T>(run: impl FnOnce() -> T) -> T {
-    static LOWERED: Mutex<()> = Mutex::new(());
-    let _lowered = LOWERED.lock().unwrap_or_else(PoisonError::into_inner);
     let before = getrlimit(Resource::Fsize);
     let lower = Rlimit { current: Some(LIMIT), maximum: before.maximum };
     setrlimit(Resource::Fsize, lower).expect("it may be lowered");
@@ -94,8 +89,15 @@ fn with_limit<T>(run: impl FnOnce() -> T) -> T {
     result
 }
 
+/// One test: the limit is that of the process. The result of another one that ends meanwhile would be
+/// written to a file, perhaps, that is longer than the limit already.
 #[test]
-fn a_body_longer_than_a_file_may_be_is_too_large() {
+fn neither_a_body_nor_a_copy_makes_a_file_longer_than_it_may_be() {
+    check_bodies();
+    check_copies();
+}
+
+fn check_bodies() {
     let directory = Directory::create();
     let config = SpoolConfig::new(&*directory).ram_bytes_max(1_000).piece_bytes(4_000);
     let spool = config.keep_free_bytes(0).open().expect("it can be written");
@@ -111,8 +113,7 @@ fn a_body_longer_than_a_file_may_be_is_too_large() {
     }
 }
 
-#[test]
-fn a_copy_longer_than_a_file_may_be_is_not_begun() {
+fn check_copies() {
     let directory = Directory::create();
     let dir = Dir::open(&*directory).expect("it is there");
     for (len, is_stored) in [(LIMIT, true), (LIMIT + 1, false)] {
