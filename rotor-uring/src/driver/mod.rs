@@ -119,10 +119,10 @@ impl Driver {
     }
 
     /// Returns how many full waits take all completions that there are now. Each operation has at
-    /// most one, or two, if it stays.
+    /// most one, or two, if it stays; and receives have one more for each buffer that they fill.
     pub(crate) fn full_waits(&self) -> usize {
         let operations = self.ring.outstanding() + self.written.len();
-        (2 * operations).div_ceil(self.config.events_max)
+        (2 * operations + usize::from(self.config.buffers)).div_ceil(self.config.events_max)
     }
 
     /// Takes over a socket.

@@ -197,6 +197,31 @@ fn a_wait_that_takes_as_much_as_it_may_leaves_more_to_come() {
 }
 
 #[test]
+fn as_many_full_waits_as_are_announced_report_a_stream_behind_one_that_fills_all_buffers() {
+    let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
+    let config = UringConfig::new().events_max(4).buffers(64, 256);
+    let Ok(mut driver) = Driver::open(config, waker) else { return };
+    let mut peers = [1, 2].map(|token| {
+        let (own, peer) = UnixStream::pair().expect("there are descriptors");
+        own.set_nonblocking(true).expect("it can be");
+        let id = driver.insert(own.into(), SocketKind::Stream);
+        driver.register(id, Token::from_usize(token), Interest::Both).expect("it is new");
+        peer
+    });
+    (0..50).for_each(|_| driver.wait(Some(Time::ZERO), &mut Ready::new()).expect("it goes on"));
+    peers[0].write_all(&[7; 64 * 256]).expect("it fits");
+    peers[1].write_all(b"x").expect("it fits");
+    let mut ready = Ready::new();
+    driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
+    for _ in 1..driver.full_waits() {
+        if driver.may_have_more() {
+            driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
+        }
+    }
+    assert!(ready.iter().any(|(token, _)| token.into_usize() == 2), "{ready:?}");
+}
+
+#[test]
 fn a_wait_ends_at_the_deadline_of_a_lingering_stream() {
     let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
     let linger = std::time::Duration::from_secs(60);
