@@ -91,7 +91,8 @@ pub enum Expectation {
     Sleep,
     /// The same, but the protocol will want the input later: it holds its peer back. What has
     /// arrived by then is passed on first, so that a reset or a failed write is reported only after
-    /// the protocol has waited for input again. Until then the protocol does not learn of it.
+    /// the protocol has waited for input again. Until then the protocol does not learn of it: what
+    /// it writes is discarded, and a [`Flush`](Expectation::Flush) is fulfilled at once.
     #[doc(alias = "backpressure")]
     Hold,
 }

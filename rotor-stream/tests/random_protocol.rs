@@ -22,10 +22,17 @@ use rotor_test_kit::Directory;
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Input {
     Nothing,
+    Held,
     Bytes(usize),
     Poll,
     Line,
     Frame,
+}
+
+impl Input {
+    fn is_wanted(self) -> bool {
+        !matches!(self, Input::Nothing | Input::Held)
+    }
 }
 
 const LINE_MAX: usize = 12;
@@ -78,7 +85,7 @@ impl Model {
     /// Returns whether the unread bytes fulfil what it waits for, or can never.
     fn is_input_due(&self, unread: &[u8]) -> bool {
         match self.input {
-            Input::Nothing => false,
+            Input::Nothing | Input::Held => false,
             Input::Poll => true,
             Input::Bytes(count) => unread.len() >= count.min(INPUT_MAX + 1),
             Input::Line => unread.len() >= LINE_MAX || unread.contains(&b'\n'),
@@ -123,7 +130,7 @@ impl Model {
                 self.check(is_due, || format!("a timeout at {now:?}"));
             }
             Event::Exception(exception) => {
-                self.check(before.0 != Input::Nothing, || format!("{exception} for nothing"));
+                self.check(before.0.is_wanted(), || format!("{exception} for nothing"));
                 if let Exception::EndOfStream | Exception::Truncated = exception {
                     let all = self.consumed + unread.len() == self.sent.len();
                     let is_due = self.has_input_ended && all;
@@ -236,6 +243,7 @@ impl Model {
             let read_nothing = unread == 0 && matches!(event, Event::Read(_));
             self.input = match self.rng.u8(0..8) {
                 _ if is_exception || self.has_input_ended && self.rng.bool() => Input::Nothing,
+                0 if !read_nothing && self.rng.bool() => Input::Held,
                 0 if !read_nothing => Input::Nothing,
                 1 if !read_nothing => Input::Poll,
                 2 => Input::Line,
@@ -249,6 +257,7 @@ impl Model {
             let me = Intent::of(me);
             let wait = match self.input {
                 Input::Nothing => me.sleep(),
+                Input::Held => me.hold(),
                 Input::Bytes(count) => me.bytes(count),
                 Input::Poll => me.poll(),
                 Input::Line => me.delimiter(b"\n", LINE_MAX),
@@ -284,7 +293,7 @@ impl Model {
             self.wrong.push(format!("{:?}: not told of {unsent}", self.flush));
         }
         let unread = self.sent[self.consumed..].to_vec();
-        if all_taken && self.input != Input::Nothing {
+        if all_taken && self.input.is_wanted() {
             let is_due = self.is_input_due(&unread) || self.has_input_ended;
             self.check(!is_due, || format!("not called for {unread:?}"));
         }
@@ -396,6 +405,10 @@ fn run<const D: bool>(seed: u64, file: &Arc<File>) -> Result<(), String> {
         let unsent = driver_output_len(&mut driver);
         let model = &mut *model.borrow_mut();
         if is_fatal {
+            let is_slow = driver.context().iter().any(|call| call.contains("fatal: the peer"));
+            model.check(model.input != Input::Held || is_slow || model.end.is_some(), || {
+                "told of a loss while it held its input".into()
+            });
             model.end = model.end.or(Some("fatal"));
         }
         model.check_at_rest(unsent, received.len(), room > 0, is_lost);

@@ -181,3 +181,25 @@ fn a_protocol_that_holds_its_input_gets_it_before_the_loss_of_its_connection() {
         assert!(!driver.is_alive() && driver.failures().is_empty());
     }
 }
+
+#[test]
+fn a_protocol_that_holds_its_input_until_its_output_is_taken_gets_it_after_a_failed_write() {
+    let mut driver = probe_with::<false>(
+        StreamConfig::new(),
+        |peer| peer.limit_room(0),
+        |me, event, transport, scope| match event {
+            Event::Create => {
+                transport.output.write_all(b"output").expect("open");
+                Intent::of(me).hold().or_flush(0).no_deadline()
+            }
+            Event::Flushed => Intent::of(me).delimiter(b"\n", 1024).no_deadline(),
+            _ => echo_lines(me, event, transport, scope),
+        },
+    );
+    driver.send(b"one\ntwo\n");
+    driver.reset();
+    let error = "fatal: writing has failed: broken pipe";
+    let expected = ["create", "flushed to 0", "read \"one\"", "read \"two\"", error];
+    assert_eq!(*driver.context(), expected);
+    assert!(!driver.is_alive() && driver.failures().is_empty());
+}

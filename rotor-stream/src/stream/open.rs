@@ -391,7 +391,12 @@ impl<P: Protocol> OpenProtocol<P> {
         if self.wait.input == InputCondition::Held {
             // Input may have arrived before the failure. Nobody has to take output any more.
             io.write_rate = RateWatch::NONE;
-            return Action::Wait;
+            return match self.wait.flush {
+                None => Action::Wait,
+                Some(_) if pass.is_spent(&io.status) => Action::Again,
+                // It may want its input only then, and nothing is left to be written.
+                Some(_) => Action::Flushed,
+            };
         }
         while self.wait.input.is_wanted() {
             if pass.is_spent(&io.status) {
