@@ -84,7 +84,7 @@ fn dropping_the_group_stops_its_loops() {
 
 /// All loops end, whichever loop fails and whether the others are made before or after the failure.
 #[test]
-fn a_loop_that_cannot_be_made_stops_the_others() {
+fn the_others_are_dropped_if_a_loop_cannot_be_made() {
     for failing in 0..4 {
         for fails_first in [false, true] {
             let (sender, gone) = mpsc::channel();

@@ -1,7 +1,5 @@
 //! The machines: each does one thing after the other, at random.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;
 use std::thread;
@@ -12,7 +10,8 @@ use rotor_core::{
     Outcome, Permit, Reserved, Response, ReturnOnDrop, Room, Scope, SendError, SpawnError, Time,
 };
 
-use crate::{Counted, Random, Shared, World, lock};
+use crate::possessions::{InLoop, Locked, Using, abort};
+use crate::{Counted, Random, Shared, lock};
 
 type Answer = Response<AnyMachine, Seed>;
 
@@ -38,15 +37,6 @@ impl Seed {
     fn of_child(shared: &Shared, random: &mut Random, steps: u32) -> Seed {
         let counted = shared.world.count_for_machine(random);
         Seed { counted, ..Seed::new(shared, random.next(), steps) }
-    }
-}
-
-/// Counts a machine of a loop.
-struct InLoop(Arc<AtomicUsize>);
-
-impl Drop for InLoop {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, SeqCst);
     }
 }
 
@@ -76,48 +66,6 @@ enum State {
     AwaitsJobs(Vec<Future<Counted>>),
     AwaitsRoom(Future<Reserved<Counted>>),
     AwaitsSlot,
-}
-
-/// Exists while its machine has a permit. Dropped before the permit.
-struct Using(Arc<World>);
-
-impl Using {
-    fn new(world: &Arc<World>) -> Using {
-        if world.users.fetch_add(1, SeqCst) == world.permits_total {
-            abort("too many have a permit");
-        }
-        Using(world.clone())
-    }
-}
-
-impl Drop for Using {
-    fn drop(&mut self) {
-        self.0.users.fetch_sub(1, SeqCst);
-    }
-}
-
-/// Exists while its machine holds the lock. Dropped before the lock.
-struct Locked(Arc<World>);
-
-impl Locked {
-    fn new(world: &Arc<World>) -> Locked {
-        if world.is_locked.swap(true, SeqCst) {
-            abort("two hold the lock");
-        }
-        Locked(world.clone())
-    }
-}
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        self.0.is_locked.store(false, SeqCst);
-    }
-}
-
-/// A panic would be that of one of the machines.
-fn abort(text: &str) -> ! {
-    eprintln!("{text}");
-    std::process::abort();
 }
 
 impl AnyMachine {

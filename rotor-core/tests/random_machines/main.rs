@@ -6,6 +6,7 @@
 
 mod flaky_backend;
 mod machines;
+mod possessions;
 
 use std::io;
 use std::ops::Range;
