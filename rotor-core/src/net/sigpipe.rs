@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use signal_hook::consts::SIGPIPE;
 
-/// Returns whether SIGPIPE is known to be ignored. This is determined at the first call and kept,
+/// Returns whether SIGPIPE is known to be ignored. This is determined once, if it can be, and kept,
 /// because it takes one to three system calls, and a program that ignores the signal does so early
 /// and for good.
 pub(super) fn is_ignored() -> bool {

@@ -58,7 +58,8 @@ impl Driver {
 
     /// Takes what has completed. The kernel does only a limited amount of work in one call and
     /// leaves the rest for the next (`IO_LOCAL_TW_DEFAULT_MAX`, 20 items). If there may be a rest,
-    /// it is called again, so that a poll takes everything, and a turn has many events.
+    /// it is called again, so that a poll takes everything, and a turn has many events. Returns
+    /// whether it has taken as many as it may.
     fn take_completions(&mut self, ready: &mut Ready) -> io::Result<bool> {
         let mut left = self.config.events_max;
         loop {
