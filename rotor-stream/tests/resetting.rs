@@ -183,7 +183,7 @@ fn a_protocol_that_holds_its_input_gets_it_before_the_loss_of_its_connection() {
 }
 
 #[test]
-fn a_protocol_that_holds_its_input_until_its_output_is_taken_gets_it_after_a_failed_write() {
+fn a_protocol_that_holds_its_input_until_a_flush_gets_it_after_a_failed_write() {
     let mut driver = probe_with::<false>(
         StreamConfig::new(),
         |peer| peer.limit_room(0),

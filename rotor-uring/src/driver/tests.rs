@@ -197,7 +197,7 @@ fn a_wait_that_takes_as_much_as_it_may_leaves_more_to_come() {
 }
 
 #[test]
-fn as_many_full_waits_as_are_announced_report_a_stream_behind_one_that_fills_all_buffers() {
+fn full_waits_report_a_stream_behind_one_that_fills_all_buffers() {
     let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
     let config = UringConfig::new().events_max(4).buffers(64, 256);
     let Ok(mut driver) = Driver::open(config, waker) else { return };
