@@ -203,3 +203,27 @@ fn a_protocol_that_holds_its_input_until_a_flush_gets_it_after_a_failed_write() 
     assert_eq!(*driver.context(), expected);
     assert!(!driver.is_alive() && driver.failures().is_empty());
 }
+
+/// Output that is discarded costs no writing, so the budget of bytes does not limit it.
+#[test]
+fn a_protocol_that_writes_on_while_it_holds_its_input_is_called_once_in_an_event() {
+    let mut driver = probe_with::<false>(
+        StreamConfig::new(),
+        |peer| peer.limit_room(0),
+        |me, event, transport, _| match event {
+            Event::Wakeup => Intent::done(),
+            _ => {
+                transport.output.write_all(&[b'x'; 10_000]).expect("open");
+                Intent::of(me).hold().or_flush(0).no_deadline()
+            }
+        },
+    );
+    driver.peer().reset();
+    for turn in 1..=10 {
+        driver.test().turn();
+        let flushes = driver.context().iter().filter(|call| call.starts_with("flushed")).count();
+        assert_eq!(flushes, turn);
+    }
+    driver.wakeup();
+    assert!(!driver.is_alive());
+}

@@ -394,8 +394,12 @@ impl<P: Protocol> OpenProtocol<P> {
             return match self.wait.flush {
                 None => Action::Wait,
                 Some(_) if pass.is_spent(&io.status) => Action::Again,
-                // It may want its input only then, and nothing is left to be written.
-                Some(_) => Action::Flushed,
+                // It may want its input only then, and nothing is left to be written. Once in an
+                // event: what it writes now counts against no other budget.
+                Some(_) => {
+                    pass.calls_left = 1;
+                    Action::Flushed
+                }
             };
         }
         while self.wait.input.is_wanted() {
