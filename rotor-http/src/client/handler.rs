@@ -361,7 +361,8 @@ impl<K: Client> Next<K> {
     /// and as much of the body as the windows allow, and the connection keeps what arrives.
     ///
     /// What has arrived is not lost with its connection: over HTTP/1.1, a reset or a failed write is
-    /// reported only once the handler receives again, after what arrived before.
+    /// reported only once the handler receives again, after what arrived before. Until then what it
+    /// writes is dropped, as if it were sent. The same holds before the handler asks for the body.
     ///
     /// The end of the body is reported all the same: [`response_end`](super::Client::response_end),
     /// which delivers no data, follows the last piece at once. And a body that is stored

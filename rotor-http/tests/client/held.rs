@@ -147,3 +147,18 @@ fn a_response_that_arrived_before_a_reset_is_delivered_to_a_handler_that_holds()
         }
     }
 }
+
+/// Over HTTP/2 it can, too, when the server has reset the stream without an error.
+#[test]
+fn a_handler_that_holds_can_write_the_rest_of_its_request_after_a_reset() {
+    let plan = Probe::post(BodyPlan::Much(1 << 20)).progressive();
+    let plan = Probe { holds: true, writes_all: true, ..plan };
+    let mut driver = connection(Limits::new(), []);
+    driver.limit_room(1_000);
+    driver.context_mut().plans.push_back(plan);
+    driver.wakeup();
+    driver.send(&OK[..OK.len() - 1]);
+    driver.reset();
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 h"));
+    assert!(driver.is_dropped());
+}

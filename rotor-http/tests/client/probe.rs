@@ -95,7 +95,7 @@ pub(crate) struct Probe {
     pub(crate) left: u64,
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
-    /// Whether the whole response was received.
+    /// Whether the whole response was received, or with `writes_all` a piece of it.
     pub(crate) has_body: bool,
 }
 
@@ -326,6 +326,7 @@ impl Client for Probe {
             self.record(&format!("chunk {}", String::from_utf8_lossy(chunk)), scope);
         }
         self.body.extend_from_slice(chunk);
+        self.has_body |= self.writes_all;
         if self.holds {
             Next::hold(self).keep_deadline()
         } else {
