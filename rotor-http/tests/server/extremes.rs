@@ -61,11 +61,15 @@ fn with_any_limit_at_its_extremes_requests_are_answered_or_their_connection_ends
 fn requests_that_have_come_already_are_answered_with_an_idle_timeout_of_zero() {
     let config = ServerConfig::new().limits(Limits::new().idle_timeout(Duration::ZERO));
     let seed = HttpSeed::new((), config);
-    let driver = ProbeDriver::with(seed, TestContext::default(), |peer| {
-        peer.send(&get("/").repeat(3));
-    });
-    assert_eq!(transcript(&driver.take_received()), "200 GET / | 200 GET / | 200 GET /");
-    assert!(driver.is_ended());
+    // Also if they are more than are answered in one event.
+    for count in [3, 1_000] {
+        let driver = ProbeDriver::with(seed.clone(), TestContext::default(), |peer| {
+            peer.send(&get("/").repeat(count));
+        });
+        let answers = transcript(&driver.take_received());
+        assert_eq!(answers.matches("200 GET /").count(), count);
+        assert!(driver.is_ended());
+    }
 }
 
 #[test]

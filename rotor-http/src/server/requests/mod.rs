@@ -163,8 +163,8 @@ impl<S: Server> Requests<S> {
     pub(super) fn wait_for_turn(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Wait {
         let deadline = match &mut self.state {
             State::Head(_) if io.is_gated() => return wait_for_room(),
-            // Only until the next turn, in which the step sets the right deadline.
-            State::Head(_) => Deadline::At(io.scope.now() + io.config.limits_ref().idle_timeout),
+            // The next turn sets the right one. Before that, a request that has come is not late.
+            State::Head(_) => Deadline::Never,
             State::Exchange(exchange) => exchange.next_deadline(io),
             State::Unwanted(unwanted) => Deadline::At(unwanted.deadline),
         };
