@@ -32,6 +32,7 @@ pub(super) struct UnwantedBody {
     pub(super) decoder: BodyDecoder,
     /// As soon as more than this number of its bytes has been received, the connection closes.
     pub(super) received_max: u64,
+    /// `NEVER` until the responses before it are sent.
     pub(super) deadline: Time,
 }
 
@@ -57,12 +58,7 @@ impl AnnouncedBody {
 
     /// Returns what is left of the body, now that its handler is done.
     #[inline]
-    pub(super) fn rest(
-        self,
-        body: &mut BodyReceiver,
-        now: Time,
-        config: &ServerConfig,
-    ) -> BodyRest {
+    pub(super) fn rest(self, body: &mut BodyReceiver, config: &ServerConfig) -> BodyRest {
         let limits = config.limits_ref();
         if self.expects_continue {
             // The peer waits for `100 Continue`, and may as well send its next request: the next
@@ -76,7 +72,7 @@ impl AnnouncedBody {
         }
         // In addition to what has arrived already, of which the handler may have read any part.
         let received_max = decoder.received().saturating_add(limits.drained_body_bytes_max);
-        let deadline = now + limits.shutdown_timeout;
+        let deadline = Time::NEVER;
         BodyRest::Unwanted(Box::new(UnwantedBody { decoder, received_max, deadline }))
     }
 }

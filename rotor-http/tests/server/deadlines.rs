@@ -77,6 +77,22 @@ fn a_head_has_ten_seconds_however_slowly_it_arrives() {
 }
 
 #[test]
+fn a_head_that_is_late_behind_an_unsent_response_has_ten_seconds_after_that() {
+    for (held, more) in [(12, ""), (12, "TP"), (28, "")] {
+        let limits = Limits::new().response_grace(seconds(60));
+        let (mut driver, config) = driver_with_limits(limits);
+        driver.limit_room(0);
+        driver.send(&[&get("/")[..], b"GET /b HT"].concat());
+        driver.advance(seconds(held));
+        driver.send(more.as_bytes());
+        driver.advance(seconds(1));
+        driver.make_room(1 << 20);
+        assert_eq!(transcript(&driver.take_received()), "200 GET /", "{held}");
+        assert_ends_after(&mut driver, seconds(10), "408 close", "head_timeouts", &config);
+    }
+}
+
+#[test]
 fn a_body_has_a_grace_and_then_a_minimum_rate() {
     for chunked in [false, true] {
         let (mut driver, config) = driver_with_limits(Limits::new());

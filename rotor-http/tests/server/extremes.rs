@@ -72,6 +72,28 @@ fn requests_that_have_come_already_are_answered_with_an_idle_timeout_of_zero() {
     }
 }
 
+/// Otherwise that part would be looked at in turn after turn, since its time is over each time.
+#[test]
+fn a_part_of_a_head_waits_quietly_for_its_time_to_begin_when_the_response_is_sent() {
+    let none = Duration::ZERO;
+    for (limits, part) in [
+        (Limits::new().idle_timeout(none), "\r"),
+        (Limits::new().head_timeout(none), "GET"),
+        (Limits::new().idle_timeout(none).head_timeout(none), "GET"),
+    ] {
+        let seed = HttpSeed::new((), ServerConfig::new().limits(limits));
+        let mut driver = ProbeDriver::with(seed, TestContext::default(), |peer| {
+            peer.limit_room(0);
+            peer.send(&[&get("/")[..], part.as_bytes()].concat());
+        });
+        driver.advance(Duration::from_secs(8));
+        assert!(!driver.is_ended(), "{part:?}");
+        driver.make_room(1_000);
+        assert!(transcript(&driver.take_received()).starts_with("200 GET /"), "{part:?}");
+        assert!(driver.is_ended(), "{part:?}");
+    }
+}
+
 #[test]
 fn with_the_greatest_limits_a_head_of_a_mebibyte_is_read() {
     let (_, limits, _) = limits().pop().expect("the greatest of all");
@@ -128,7 +150,7 @@ fn with_random_limits_that_contradict_each_other_no_request_is_left_waiting() {
 /// The peer does not take the response, and sends a part of a body that no handler takes.
 #[test]
 fn the_time_for_an_ignored_body_begins_when_the_response_is_sent() {
-    for (time, held) in [(0, 0), (0, 8), (5, 8)] {
+    for (time, held) in [(0, 0), (0, 8), (5, 3), (5, 8)] {
         let time = Duration::from_secs(time);
         let limits = Limits::new().shutdown_timeout(time).drained_body_bytes_max(u64::MAX);
         let mut driver = probe(ServerConfig::new().limits(limits));

@@ -3,7 +3,7 @@
 
 use rotor_core::{Description, Scope, Time};
 
-use super::{HeadWait, Requests, RequestsFlow, State, wait_for_room};
+use super::{HeadWait, Requests, RequestsFlow, State, wait_until_sent};
 use crate::flow::{Flow, Wait};
 use crate::semantics::error::BodyError;
 use crate::semantics::status::Status;
@@ -44,17 +44,12 @@ impl<S: Server> Requests<S> {
                 self.apply_and_advance(flow, io)
             }
             State::Head(since) if has_unsent => {
-                // The peer could not send the rest while its own responses were in the way.
+                // The peer could not send the rest while its own responses were in the way. Its
+                // time begins when they are sent: see `wait_for_head`.
                 if let HeadWait::Started(since) = since {
-                    *since = now;
+                    *since = Time::NEVER;
                 }
-                Flow::Wait(wait_for_room())
-            }
-            State::Unwanted(unwanted) if has_unsent => {
-                // The time begins when they are sent: see `skip_body`. A new one from now on might
-                // be over at once, and the stream would call again and again.
-                unwanted.deadline = Time::NEVER;
-                Flow::Wait(wait_for_room())
+                Flow::Wait(wait_until_sent(io))
             }
             // Without a 408, although RFC 9110 §15.5.9 allows one: a client that sends its next
             // request at this moment would take it for the response.

@@ -45,7 +45,7 @@ impl<S: Server> Requests<S> {
             }
         }
         outgoing.end(io.scope, io.config);
-        match announced.rest(body, io.scope.now(), io.config) {
+        match announced.rest(body, io.config) {
             BodyRest::Nothing => Flow::Again,
             BodyRest::Unwanted(unwanted) => {
                 // The body may have been collected until now.

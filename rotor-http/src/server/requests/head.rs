@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 
-use rotor_core::{Deadline, Panicked, Phase, Scope, with_causes};
+use rotor_core::{Deadline, Panicked, Phase, Scope, Time, with_causes};
 use rotor_stream::Transport;
 
-use super::{HeadWait, Requests, RequestsFlow, State};
+use super::{HeadWait, Requests, RequestsFlow, State, wait_until_sent};
 use crate::body_receiver::BodyReceiver;
 use crate::flow::{Flow, Wait};
 use crate::h1::field_storage::FieldStorage;
@@ -206,7 +206,10 @@ impl<S: Server> Requests<S> {
         }
         // The time counts from the first byte of the head, so a peer gains nothing by dripping.
         let since = match self.state {
-            State::Head(HeadWait::Started(since)) => since,
+            State::Head(HeadWait::Started(Time::NEVER)) if !io.transport.output.is_empty() => {
+                return Flow::Wait(wait_until_sent(io));
+            }
+            State::Head(HeadWait::Started(since)) if since != Time::NEVER => since,
             _ => io.scope.now(),
         };
         self.state = State::Head(HeadWait::Started(since));

@@ -51,7 +51,8 @@ enum State<S: Server> {
 enum HeadWait {
     /// Nothing of the request has arrived; `NEVER` before the time is known.
     Idle(Time),
-    /// A part of the head has arrived.
+    /// A part of the head has arrived. `NEVER` if its time is over and begins again when the
+    /// responses are sent that wait.
     Started(Time),
 }
 
@@ -262,16 +263,15 @@ impl<S: Server> Requests<S> {
         if !decoded.needs_input() {
             return Flow::Again;
         }
-        // One deadline for all of it: with a new one for each piece, a peer could drip forever.
-        // There is none while responses wait that the peer has not taken in time.
-        let needed = Some(io.unread() + 1);
+        // One deadline for all of it: with a new one for each piece, a peer could drip forever. It
+        // begins when the responses are sent: until then the peer may be slow to send.
         if unwanted.deadline == Time::NEVER {
             if !io.transport.output.is_empty() {
-                return Flow::Wait(Wait::input(needed, Deadline::Never).or_flush(Some(0)));
+                return Flow::Wait(wait_until_sent(io));
             }
             unwanted.deadline = io.scope.now() + io.config.limits_ref().shutdown_timeout;
         }
-        Flow::Wait(Wait::input(needed, Deadline::At(unwanted.deadline)))
+        Flow::Wait(Wait::input(Some(io.unread() + 1), Deadline::At(unwanted.deadline)))
     }
 
     /// Applies the result of a step of the exchange, then does what else can be done.
@@ -319,6 +319,12 @@ impl<S: Server> Requests<S> {
 /// Meanwhile nothing can be late.
 fn wait_for_room() -> Wait {
     Wait::input(Some(1), Deadline::Never).or_flush(Some(0))
+}
+
+/// Waits until the peer has read what waits for it, or has sent more than was looked at. Meanwhile
+/// nothing can be late.
+fn wait_until_sent<C>(io: &Io<'_, '_, '_, C>) -> Wait {
+    Wait::input(Some(io.unread() + 1), Deadline::Never).or_flush(Some(0))
 }
 
 impl<S: Server> fmt::Debug for Requests<S> {
