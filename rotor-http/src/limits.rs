@@ -95,10 +95,10 @@ limits! {
     #[doc(alias = "keep-alive timeout")]
     idle_timeout: Duration = Duration::from_secs(75);
     /// Sets how long a head may take, from its first byte. Bytes that arrive meanwhile do not
-    /// extend the time. Default 10 s. Then: 408 and close. On an HTTP/2 server it limits the preface
-    /// with the first SETTINGS, each block of fields, and each frame other than DATA; then the
-    /// connection ends with GOAWAY. A frame has more time while output waits, as its rest may not
-    /// be read then.
+    /// extend the time; if an earlier response waits when it is over, it begins again when that is
+    /// sent. Default 10 s. Then: 408 and close. On an HTTP/2 server it limits the preface with the
+    /// first SETTINGS, each block of fields, and each frame other than DATA; then the connection
+    /// ends with GOAWAY. A frame has more time while output waits, as its rest may not be read then.
     #[doc(alias = "slowloris")]
     head_timeout: Duration = Duration::from_secs(10);
     /// Sets how far a body may fall behind its minimum rate: the time that a body has to start, and
@@ -134,8 +134,8 @@ limits! {
     response_rate_min: u64 = 1 << 10;
     /// Sets how long a peer may take, on a closing connection, to accept one step of the remaining
     /// output (see `response_rate_min`). It is also the time limit for the rest of a body that no
-    /// handler takes, and, on HTTP/2, how long a client waits for the end of a stream whose
-    /// response is complete. Default 5 s. Then: aborted.
+    /// handler takes, from when the response is sent, and, on HTTP/2, how long a client waits for
+    /// the end of a stream whose response is complete. Default 5 s. Then: aborted.
     shutdown_timeout: Duration = Duration::from_secs(5);
     /// Sets how long a closed connection still reads and discards input, so that no reset destroys
     /// the last response. Default 2 s.
@@ -144,7 +144,7 @@ limits! {
     /// Sets how many bytes a closed connection of a server reads and discards at most. Default
     /// 64 MiB, so that a client that is still sending a body gets the response that refuses it.
     /// Beyond: aborted. A client discards no more than 32 KiB, since there is no response that its
-    /// server could lose.
+    /// server could lose; after an upgrade, this limit applies to both sides.
     linger_bytes_max: u64 = 64 << 20;
     /// Sets how many bytes of a body that no handler takes are read and discarded to keep the
     /// connection. Default 64 KiB: for more than that, a new connection is cheaper. Beyond: close.
