@@ -70,8 +70,9 @@ impl<H> Next<H> {
     /// [`messages`](Next::messages) or [`pieces`](Next::pieces). Input stays in the socket, so the
     /// peer has to wait.
     ///
-    /// Meanwhile pings and close frames are not answered, and the peer is sent no pings. So hold
-    /// only for moments, or close if it takes long.
+    /// Meanwhile pings and close frames are not answered, the peer is sent no pings, and the handler
+    /// does not learn that the connection is lost: messages that had arrived before come first. So
+    /// hold only for moments, or close if it takes long.
     #[doc(alias = "backpressure")]
     pub fn hold(handler: H) -> NextBuilder<H> {
         NextBuilder { handler, step: Step::Hold }

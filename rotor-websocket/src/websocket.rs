@@ -201,7 +201,8 @@ impl<H: Handler> WebSocket<H> {
         let intent = Intent::of(self);
         let waiting = match input {
             Some(count) => intent.bytes(count),
-            None => intent.sleep(),
+            // What has arrived is delivered even if the connection is lost meanwhile.
+            None => intent.hold(),
         };
         let waiting = if waits_for_room { waiting.or_flush(half) } else { waiting };
         waiting.deadline(deadline)

@@ -14,6 +14,7 @@ mod kit;
 mod limits;
 #[path = "../../../tests/loops/on_mio.rs"]
 mod loops;
+mod lost;
 mod messages;
 mod pieces;
 mod rooms;
