@@ -35,9 +35,10 @@ impl<M: Machine> RepeatedClosures<M> {
         self.0.push(RepeatedClosure { period, next: now + period, has_panicked: false, f });
     }
 
-    /// Returns when the next closure is to be called. The end of time is not waited for.
-    pub(super) fn next_time(&self) -> Option<Time> {
-        self.0.iter().map(|closure| closure.next).min().filter(|next| *next < Time::NEVER)
+    /// Returns when the next closure is to be called, which may be never.
+    #[inline]
+    pub(super) fn next_time(&self) -> Time {
+        self.0.iter().fold(Time::NEVER, |earliest, closure| earliest.min(closure.next))
     }
 
     /// Calls the closures whose time has come.

@@ -123,14 +123,15 @@ impl DrainProgress {
         }
     }
 
-    /// Returns when the drain begins, if it is announced, or else when its time is over. The end of
-    /// time is not waited for.
-    pub(super) fn next_deadline(&self) -> Option<Time> {
-        let next = match self.0.as_ref()? {
-            Stage::Announced { begins, .. } => *begins,
-            Stage::Begun(state) => state.until,
-        };
-        (next < Time::NEVER).then_some(next)
+    /// Returns when the drain begins, if it is announced, or else when its time is over, which may
+    /// be never.
+    #[inline]
+    pub(super) fn next_deadline(&self) -> Time {
+        match &self.0 {
+            None => Time::NEVER,
+            Some(Stage::Announced { begins, .. }) => *begins,
+            Some(Stage::Begun(state)) => state.until,
+        }
     }
 
     /// Returns whether there are machines to be told in the next turn. The last other machines may
@@ -292,7 +293,7 @@ mod tests {
         }
         drain.record_poll(false);
         assert!(!drain.needs_poll());
-        assert_eq!(drain.next_deadline(), Some(Time::ZERO));
+        assert_eq!(drain.next_deadline(), Time::ZERO);
     }
 
     #[test]
@@ -308,6 +309,7 @@ mod tests {
     fn a_loop_without_a_drain_needs_no_poll_and_has_no_deadline() {
         let mut drain = DrainProgress::default();
         drain.record_poll(true);
-        assert!(!drain.has_begun() && !drain.needs_poll() && drain.next_deadline().is_none());
+        assert!(!drain.has_begun() && !drain.needs_poll());
+        assert_eq!(drain.next_deadline(), Time::NEVER);
     }
 }

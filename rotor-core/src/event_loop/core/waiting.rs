@@ -89,15 +89,12 @@ impl<M: Machine, B: Backend> Core<M, B> {
         if is_due {
             return Some(environment.now());
         }
-        earlier(earlier(slots.next_deadline(), repeated.next_time()), self.drain.next_deadline())
-    }
-}
-
-/// Returns the earlier of two optional times. Each turn needs this, mostly with only one of them.
-#[inline(always)]
-fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
+        let next = slots
+            .next_deadline()
+            .unwrap_or(Time::NEVER)
+            .min(repeated.next_time())
+            .min(self.drain.next_deadline());
+        // The end of time is not waited for.
+        (next < Time::NEVER).then_some(next)
     }
 }
