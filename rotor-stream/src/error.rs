@@ -44,6 +44,13 @@ quick_error! {
         Malformed {
             display("the input is not the beginning of a frame")
         }
+        /// The connection is gone, and the protocol
+        /// [outlives](crate::Protocol::outlives_connection) it. Nothing more will be read, and what
+        /// is written is discarded.
+        Lost(error: Fatal) {
+            display("the connection is gone")
+            source(error)
+        }
         /// Reading has failed, although the connection still exists: for example, a wrapping socket
         /// received bytes that it cannot decode. Nothing more will be read.
         Read(error: io::Error) {

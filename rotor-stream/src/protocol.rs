@@ -189,6 +189,22 @@ pub trait Protocol: Sized {
         );
     }
 
+    /// Returns whether the protocol has something left to do without its connection, so that it
+    /// must not end with it: for example, it has taken a whole message from the input, which the
+    /// receiver still holds back.
+    ///
+    /// It is called when the connection was reset or a write has failed, after all input was
+    /// delivered. If it returns true, [`exception`](Protocol::exception) is called with
+    /// [`Exception::Lost`] instead of [`fatal`](Protocol::fatal), and the protocol goes on with
+    /// [`Expectation::Hold`](crate::Expectation::Hold). Once it waits for input again, `fatal`
+    /// follows.
+    ///
+    /// The default returns false. A protocol that only stops taking its input needs nothing but
+    /// `Hold`.
+    fn outlives_connection(&self) -> bool {
+        false
+    }
+
     /// Called if no connection could be made: connecting, or the handshake of a wrapping socket,
     /// has failed or took too long. The seed is given back; `create` was not called.
     ///

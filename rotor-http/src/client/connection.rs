@@ -282,6 +282,14 @@ impl<K: Client, F: RequestSource<K>> Protocol for Connection<K, F> {
         )
     }
 
+    fn outlives_connection(&self) -> bool {
+        match &self.state {
+            State::Http(_) => false,
+            State::Http2(streams) => streams.outlives_connection(),
+            State::Upgraded(upgraded) => upgraded.outlives_connection(),
+        }
+    }
+
     fn fatal(self, error: Fatal, scope: &mut Scope<'_, K::Context>) {
         match self.state {
             State::Upgraded(upgraded) => upgraded.fatal(error, scope),

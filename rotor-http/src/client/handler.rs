@@ -277,6 +277,10 @@ pub trait Client: Sized {
     /// Called when there is no response, or no complete one. This is the last call, and its result
     /// goes to the caller.
     ///
+    /// It is also called if the handler has received the complete response but goes on with its
+    /// request, and the connection is lost before that is sent. It may then return `Ok`, or it may
+    /// finish in [`response_end`](Client::response_end) if the response is all that it wants.
+    ///
     /// It is also called for a request that never had a connection. The default returns the error.
     fn bad_response(
         self,
@@ -363,6 +367,8 @@ impl<K: Client> Next<K> {
     /// What has arrived is not lost with its connection: over HTTP/1.1, a reset or a failed write is
     /// reported only once the handler receives again, after what arrived before. Until then what it
     /// writes is dropped, as if it were sent. The same holds before the handler asks for the body.
+    /// Over HTTP/2, a complete response is delivered even if its connection has ended meanwhile, for
+    /// whatever reason; a request whose response is incomplete fails at once.
     ///
     /// The end of the body is reported all the same: [`response_end`](super::Client::response_end),
     /// which delivers no data, follows the last piece at once. And a body that is stored

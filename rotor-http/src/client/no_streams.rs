@@ -60,6 +60,10 @@ impl<K: Client, F> Streams<K, F> {
         match self.never {}
     }
 
+    pub(super) fn outlives_connection(&self) -> bool {
+        match self.never {}
+    }
+
     pub(super) fn idle_since(&self, _: &[u8]) -> Option<Time> {
         match self.never {}
     }

@@ -341,6 +341,13 @@ impl<S: Server> Protocol for Connection<S> {
         )
     }
 
+    fn outlives_connection(&self) -> bool {
+        match &self.state {
+            State::Upgraded(upgraded) => upgraded.outlives_connection(),
+            _ => false,
+        }
+    }
+
     fn fatal(self, error: Fatal, scope: &mut Scope<'_, S::Context>) {
         match self.state {
             State::Upgraded(upgraded) => upgraded.fatal(error, scope),

@@ -1,10 +1,11 @@
 //! Heads that a handler holds off, because it passes on the interim head before them.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use rotor_http::Limits;
 
-use crate::http2::server::{Server, data, headers, reset};
+use crate::http2::server::{Server, data, frame, headers, reset};
 use crate::probe::{BodyPlan, OnWakeup, Probe, seconds};
 use crate::script::{connection, is_reusable, outcome};
 
@@ -161,4 +162,62 @@ fn a_handler_that_holds_can_write_the_rest_of_its_request_after_a_reset() {
     driver.reset();
     assert_eq!(outcome(&mut driver).as_deref(), Some("200 h"));
     assert!(driver.is_dropped());
+}
+
+/// A server that has answered stream 1, whose handler holds, and not stream 3.
+fn half_answered(plan: Probe) -> Server {
+    let limits = Limits::new().response_timeout(seconds(900)).response_grace(seconds(10));
+    let held = Probe { holds: true, ..plan };
+    let mut server = Server::with_limits(limits, [held, Probe::get("/other")]);
+    let answer = [headers(1, &[(":status", "200")], false), data(1, b"hi", false)].concat();
+    server.send(&answer);
+    server.send(&headers(1, &[("x", "y")], true));
+    assert_eq!(server.outcome(0), "nothing yet");
+    server
+}
+
+#[test]
+fn a_complete_response_on_a_stream_is_delivered_to_a_handler_that_holds_after_its_connection() {
+    type Loss = fn(&mut Server);
+    let losses: [(&str, Loss, &str); 6] = [
+        ("reset", |server| server.driver.reset(), "Network: Lost(Reset("),
+        (
+            "failed write",
+            |server| {
+                server.driver.fail_writes(ErrorKind::BrokenPipe);
+                server.send(&frame(6, 0, 0, b"12345678"));
+            },
+            "Network: Lost(Write(",
+        ),
+        ("end", |server| server.driver.end(), "Peer: Closed"),
+        ("violation", |server| server.send(&data(2, b"x", false)), "Peer: Protocol"),
+        (
+            "silence",
+            |server| server.driver.advance(seconds(100)),
+            "Network: Lost(Reset(Kind(TimedOut",
+        ),
+        (
+            "no room",
+            |server| {
+                server.driver.limit_room(0);
+                server.send(&frame(6, 0, 0, b"12345678"));
+                server.driver.advance(seconds(20));
+            },
+            "Network: Lost(FlushTimeout",
+        ),
+    ];
+    for (name, happens, expected) in losses {
+        for sends in [BodyPlan::Nothing, BodyPlan::Much(1 << 20)] {
+            let mut server = half_answered(Probe { sends, ..Probe::new("PUT", "/").progressive() });
+            happens(&mut server);
+            let other = server.outcome(1);
+            assert!(other.starts_with(expected), "{name}: {other}, not {expected}");
+            server.driver.advance(seconds(100));
+            assert_eq!(server.outcome(0), "nothing yet", "{name}");
+            act(&mut server, OnWakeup::Resume);
+            assert_eq!(server.outcome(0), "200 hi x=y", "{name}");
+            server.driver.advance(seconds(100));
+            assert!(server.driver.is_dropped(), "{name}");
+        }
+    }
 }

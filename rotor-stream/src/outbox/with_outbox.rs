@@ -316,6 +316,10 @@ impl<P: HasOutbox> Protocol for WithOutbox<P> {
         self.inner.fatal(error, scope);
     }
 
+    fn outlives_connection(&self) -> bool {
+        self.inner.outlives_connection()
+    }
+
     fn not_connected(seed: P::Seed, error: Fatal, scope: &mut Scope<'_, P::Context>) {
         P::not_connected(seed, error, scope);
     }

@@ -333,8 +333,8 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
             }
             // Before the protocol's own deadline: its output would not be taken then either.
             Phase::Open(mut open) if io.write_rate.until() <= now => {
-                open.fatal(Fatal::FlushTimeout, scope);
-                Flow::Fail(None)
+                let flow = open.lost(Fatal::FlushTimeout, io, scope);
+                next_phase(open, flow, io, scope)
             }
             Phase::Open(mut open) if open.deadline <= now => {
                 // It fires once, even if the protocol keeps its deadline.

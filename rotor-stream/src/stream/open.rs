@@ -1,7 +1,8 @@
 //! `Open`: a protocol on a connection, what it waits for, and the pass that an event makes over it.
 
+mod loss;
+
 use std::any::type_name;
-use std::io;
 
 use rotor_core::net::StreamSocket;
 use rotor_core::{Deadline, Description, Scope, Time};
@@ -13,7 +14,6 @@ use super::flow::Flow;
 use super::pass::Pass;
 use crate::error::{Exception, Fatal, StreamError};
 use crate::intent::{FlushThreshold, InputCondition, Intent, Next, WaitCondition};
-use crate::least_rate::RateWatch;
 use crate::matched::{FindResult, Matched};
 use crate::protocol::Protocol;
 
@@ -363,7 +363,7 @@ impl<P: Protocol> OpenProtocol<P> {
                     ReadResult::Nothing => return None,
                     ReadResult::Ended => io.end_exception(),
                     ReadResult::Failed(error) => Exception::Read(error),
-                    ReadResult::Lost(error) => return Some(Action::Fail(Fatal::Reset(error))),
+                    ReadResult::Lost(error) => return Some(self.loss(Fatal::Reset(error), io)),
                 },
                 FindResult::NeedsPoll => match io.poll_read(pass) {
                     ReadResult::Data | ReadResult::Nothing => {
@@ -371,54 +371,11 @@ impl<P: Protocol> OpenProtocol<P> {
                     }
                     ReadResult::Ended => io.end_exception(),
                     ReadResult::Failed(error) => Exception::Read(error),
-                    ReadResult::Lost(error) => return Some(Action::Fail(Fatal::Reset(error))),
+                    ReadResult::Lost(error) => return Some(self.loss(Fatal::Reset(error), io)),
                 },
             };
             return Some(Action::Exception(exception));
         }
-    }
-
-    /// Returns what is due on a connection that cannot be written to any more: input, as long as
-    /// there is some that the protocol waits for; then the end.
-    #[cold]
-    fn action_after_write_error<S: StreamSocket>(
-        &mut self,
-        io: &mut BufferedIo<S>,
-        pass: &mut Pass,
-    ) -> Action {
-        // The output will never be taken, and a full one would keep input from being delivered.
-        io.output.clear();
-        if self.wait.input == InputCondition::Held {
-            // Input may have arrived before the failure. Nobody has to take output any more.
-            io.write_rate = RateWatch::NONE;
-            return match self.wait.flush {
-                None => Action::Wait,
-                Some(_) if pass.is_spent(&io.status) => Action::Again,
-                // It may want its input only then, and nothing is left to be written. Once in an
-                // event: what it writes now counts against no other budget.
-                Some(_) => {
-                    pass.calls_left = 1;
-                    Action::Flushed
-                }
-            };
-        }
-        while self.wait.input.is_wanted() {
-            if pass.is_spent(&io.status) {
-                return Action::Again;
-            }
-            match self.wait.input.find(&io.input, &mut self.scanned, io.status.config.input_max) {
-                FindResult::Match(matched) => return Action::Read(matched),
-                // The end of the stream or another error adds nothing: the protocol is told that
-                // writing has failed.
-                FindResult::Incomplete if matches!(io.read(pass), ReadResult::Data) => {}
-                _ => break,
-            }
-        }
-        // The connection may still exist, for example if a file has become shorter: the peer must
-        // not see an ordinary end.
-        io.reset();
-        let error = io.write_error.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into());
-        Action::Fail(Fatal::Write(error))
     }
 
     /// Waits, unless an event has reported that the connection is gone. A protocol that neither

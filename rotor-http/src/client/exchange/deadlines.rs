@@ -90,7 +90,7 @@ impl<K: Client> Exchange<K> {
         let deadline = self.next_deadline(io);
         let wait = match input {
             // A response that arrives before the connection is lost is not lost with it.
-            None if self.holds_head() || self.body.has_rest() => Wait::held(deadline),
+            None if self.has_undelivered() => Wait::held(deadline),
             input => Wait::input(input, deadline),
         };
         wait.or_flush(flush)

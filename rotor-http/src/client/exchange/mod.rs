@@ -202,6 +202,11 @@ impl<K: Client> Exchange<K> {
         self.body.is_held() && self.body.awaits_head() && self.interim > 0
     }
 
+    /// Returns whether a part of the response, or its end, was not passed to the handler yet.
+    pub(super) fn has_undelivered(&self) -> bool {
+        self.holds_head() || self.body.has_rest()
+    }
+
     /// Watches the connection while its handler has written nothing yet. Input at this time is not
     /// a response, but could not be distinguished from one after the request has begun.
     fn watch_unstarted(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ExchangeFlow<K> {

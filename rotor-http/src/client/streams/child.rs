@@ -114,6 +114,15 @@ impl<K: Client> Child<K> {
         self.exchange.is_none() && self.tunnel.is_none()
     }
 
+    /// Returns whether its response has arrived completely, and its handler has not got all of it.
+    pub(super) fn has_undelivered_response(&self) -> bool {
+        !self.state.is_receiving()
+            && self
+                .exchange
+                .as_ref()
+                .is_some_and(|exchange| self.held_heads.is_some() || exchange.has_undelivered())
+    }
+
     /// Returns whether the head of the request is written.
     pub(super) fn is_head_done(&self) -> bool {
         self.exchange.as_ref().is_some_and(|exchange| exchange.request().is_head_done())

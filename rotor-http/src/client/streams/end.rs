@@ -16,7 +16,7 @@ use crate::client::job::Job;
 use crate::client::request_source::RequestSource;
 use crate::client::requests::ConnectionFlow;
 use crate::flow::Flow;
-use crate::h2::{ErrorCode, Violation, frame_writer};
+use crate::h2::{ErrorCode, StreamState, Violation, frame_writer};
 use crate::tunnel::{Event, PendingDrain};
 
 impl<K: Client, F: RequestSource<K>> Streams<K, F> {
@@ -120,15 +120,70 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         };
         Counters::add(&io.config.counters_ref().protocol_errors);
         write_frame(io, &frame_writer::go_away(0, code));
-        for mut child in std::mem::take(&mut self.children) {
-            if return_unsent(&mut child, &mut self.source, io.config, io.scope) {
-                continue;
+        self.end_unless_held(io, |child, source, io| {
+            if !return_unsent(child, source, io.config, io.scope) {
+                child.step(io.scope, io.config, |exchange, io| {
+                    exchange.fail(ClientError::Protocol, io)
+                });
+                child.notify_tunnel_lost(ErrorKind::ConnectionAborted, io.scope);
             }
-            child
-                .step(io.scope, io.config, |exchange, io| exchange.fail(ClientError::Protocol, io));
-            child.notify_tunnel_lost(ErrorKind::ConnectionAborted, io.scope);
+        })
+    }
+
+    /// Ends all requests with `end`, except those whose complete response is held by its handler:
+    /// they go on until they have been delivered, and the connection ends with the last of them.
+    fn end_unless_held(
+        &mut self,
+        io: &mut Io<'_, '_, '_, K::Context>,
+        mut end: impl FnMut(&mut Child<K>, &mut F, &mut Io<'_, '_, '_, K::Context>),
+    ) -> ConnectionFlow<K> {
+        self.stop_reading();
+        self.stop_taking_requests();
+        let is_over = |child: &Child<K>| !child.has_undelivered_response();
+        let over: Vec<u32> =
+            self.children.iter().filter(|child| is_over(child)).map(|child| child.key).collect();
+        for key in over {
+            let Some(at) = self.find_child(key) else { continue };
+            end(&mut self.children[at], &mut self.source, io);
+            self.remove_child(at, io);
         }
-        Flow::Done(None)
+        if self.children.is_empty() {
+            return Flow::Done(None);
+        }
+        for at in 0..self.children.len() {
+            self.drop_request(at, io);
+        }
+        self.proceed(io)
+    }
+
+    /// Drops what is left of a request whose response is complete, as if the server did not want
+    /// it.
+    pub(super) fn drop_request(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
+        let child = &mut self.children[at];
+        if let Some(stream) = child.stream
+            && child.state.is_sending()
+            && !self.is_read_closed
+        {
+            write_frame(io, &frame_writer::reset(stream, ErrorCode::Cancel));
+        }
+        child.state = StreamState::Closed;
+        self.update_child(at, io);
+    }
+
+    /// Returns whether a handler holds a complete response, which is not lost with the connection.
+    pub(in crate::client) fn outlives_connection(&self) -> bool {
+        self.children.iter().any(|child| child.has_undelivered_response())
+    }
+
+    /// Records that the server sends no more, or that it does not matter.
+    fn stop_reading(&mut self) {
+        self.is_read_closed = true;
+        self.must_call_feed = true;
+        // The server's settings, its PINGs and the rest of a block cannot arrive any more, and
+        // waiting for them must not cost complete responses.
+        self.settings_watch.stop();
+        self.reader.input_ended();
+        self.ping_until = None;
     }
 
     /// Ends the connection, because it has nothing more to do.
@@ -159,19 +214,19 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         scope: &mut Scope<'_, K::Context>,
     ) {
         for mut child in std::mem::take(&mut self.children) {
-            child.notify_tunnel_lost(ErrorKind::ConnectionReset, scope);
-            // If there was no room, there is none for another connection.
-            if !matches!(error, Fatal::NoRoom)
-                && return_unsent(&mut child, &mut self.source, config, scope)
-            {
-                continue;
-            }
-            let Some(exchange) = child.exchange.take() else { continue };
-            let mut part = scope.part(child.key);
-            if let Some(job) = exchange.lost(copy_fatal(error), config, &mut part) {
-                self.source.return_job(*job, scope);
-            }
+            fail_child(&mut child, &mut self.source, error, config, scope);
         }
+    }
+
+    /// Handles the loss of the connection while handlers hold complete responses.
+    pub(super) fn lost_while_held(
+        &mut self,
+        error: &Fatal,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> ConnectionFlow<K> {
+        self.end_unless_held(io, |child, source, io| {
+            fail_child(child, source, error, io.config, io.scope);
+        })
     }
 
     /// Handles the end of the input. Complete responses are still delivered to their handlers.
@@ -180,13 +235,10 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         exception: &Exception,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> ConnectionFlow<K> {
-        self.is_read_closed = true;
-        self.must_call_feed = true;
-        // The server's settings, its PINGs and the rest of a block cannot arrive any more, and
-        // waiting for them must not cost complete responses.
-        self.settings_watch.stop();
-        self.reader.input_ended();
-        self.ping_until = None;
+        if let Exception::Lost(error) = exception {
+            return self.lost_while_held(error, io);
+        }
+        self.stop_reading();
         for at in (0..self.children.len()).rev() {
             if self.children[at].tunnel.is_some() && self.children[at].state.is_receiving() {
                 self.run_tunnel(at, Event::InputEnded { is_truncated: true }, io);
@@ -220,6 +272,26 @@ pub(super) fn return_unsent<K: Client>(
     let Some(job) = job else { return false };
     source.return_job(*job, scope);
     true
+}
+
+/// Ends a request because the connection is lost: fails it, or gives it back.
+fn fail_child<K: Client>(
+    child: &mut Child<K>,
+    source: &mut impl RequestSource<K>,
+    error: &Fatal,
+    config: &ClientConfig,
+    scope: &mut Scope<'_, K::Context>,
+) {
+    child.notify_tunnel_lost(ErrorKind::ConnectionReset, scope);
+    // If there was no room, there is none for another connection.
+    if !matches!(error, Fatal::NoRoom) && return_unsent(child, source, config, scope) {
+        return;
+    }
+    let Some(exchange) = child.exchange.take() else { return };
+    let mut part = scope.part(child.key);
+    if let Some(job) = exchange.lost(copy_fatal(error), config, &mut part) {
+        source.return_job(*job, scope);
+    }
 }
 
 /// Copies an error for each of the requests. Of a system error only the kind is copied.

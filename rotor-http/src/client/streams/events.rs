@@ -3,14 +3,14 @@
 use rotor_core::{Description, Time};
 use rotor_stream::Fatal;
 
-use super::{Phase, Streams};
+use super::{Phase, Streams, write_frame};
 use crate::client::counters::Counters;
 use crate::client::error::ClientError;
 use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::client::request_source::RequestSource;
 use crate::client::requests::ConnectionFlow;
-use crate::h2::{ErrorCode, Violation};
+use crate::h2::{ErrorCode, Violation, frame_writer};
 use crate::tunnel::Event;
 
 impl<K: Client, F: RequestSource<K>> Streams<K, F> {
@@ -64,8 +64,8 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             Counters::add(&counters.ping_timeouts);
             // As if the system had given up the connection.
             let timed_out = Fatal::Reset(std::io::ErrorKind::TimedOut.into());
-            self.fail_all(&timed_out, io.config, io.scope);
-            return self.close(io);
+            write_frame(io, &frame_writer::go_away(0, ErrorCode::NoError));
+            return self.lost_while_held(&timed_out, io);
         }
         self.handle_expired_children(now, io);
         if self.children.is_empty() {
@@ -105,7 +105,9 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             self.watch_sending(at, &io.config.limits, now);
             self.exempt_sending(at, &io.config.limits, now);
             let child = &self.children[at];
-            if child.send_watch.until() <= now {
+            if child.send_watch.until() <= now && child.has_undelivered_response() {
+                self.drop_request(at, io);
+            } else if child.send_watch.until() <= now {
                 self.fail_and_reset(
                     at,
                     ClientError::Lost(Fatal::FlushTimeout),

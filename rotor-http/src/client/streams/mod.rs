@@ -190,7 +190,8 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         self.space.acquire();
         let unread = io.transport.input.len();
         let mut frames = 0;
-        while frames < BATCH {
+        // What is left behind an end or a violation is not for us.
+        while frames < BATCH && !self.is_read_closed {
             let taken = match self.take_frame(io) {
                 Err(Violation::Stream(stream, code)) => {
                     self.fail_stream(stream, code, io).map(|()| true)
@@ -275,12 +276,17 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     }
 
     fn wait(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Wait {
-        let needed = (!self.is_read_closed).then(|| FrameHeader::needed(io.transport.input));
+        let deadline = Deadline::At(self.deadline(io.config));
+        let wait = match self.is_read_closed {
+            // Handlers may still hold complete responses, which are not lost with the connection.
+            true => Wait::held(deadline),
+            false => Wait::input(Some(FrameHeader::needed(io.transport.input)), deadline),
+        };
         let unsent = io.transport.output.len();
         // With half of the mark left, the server is kept busy while more frames are written.
         let half = io.config.limits.output_high_water / 2;
         let flush = self.waits_for_room.then(|| half.min(unsent.saturating_sub(1)));
-        Wait::input(needed, Deadline::At(self.deadline(io.config))).or_flush(flush)
+        wait.or_flush(flush)
     }
 
     /// Returns the earliest deadline of the connection.
@@ -331,7 +337,9 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
 
     /// Tells the server how much of the connection's window was released.
     fn send_window_update(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
-        if let Some(more) = self.inbound.update() {
+        if !self.is_read_closed
+            && let Some(more) = self.inbound.update()
+        {
             write_frame(io, &frame_writer::window_update(0, more));
         }
     }

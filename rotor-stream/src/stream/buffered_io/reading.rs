@@ -192,7 +192,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    fn end_reading(&mut self, read_side: ReadSide) {
+    pub(in crate::stream) fn end_reading(&mut self, read_side: ReadSide) {
         self.status.read_side = read_side;
         self.status.readable = false;
     }

@@ -1,0 +1,106 @@
+//! The loss of the connection: what is still delivered, and how the protocol is told.
+
+use std::io;
+
+use rotor_core::Scope;
+use rotor_core::net::StreamSocket;
+
+use super::{Action, OpenProtocol};
+use crate::error::{Exception, Fatal};
+use crate::intent::InputCondition;
+use crate::least_rate::RateWatch;
+use crate::matched::FindResult;
+use crate::protocol::Protocol;
+use crate::status::ReadSide;
+use crate::stream::buffered_io::BufferedIo;
+use crate::stream::buffered_io::reading::ReadResult;
+use crate::stream::flow::Flow;
+use crate::stream::pass::Pass;
+
+impl<P: Protocol> OpenProtocol<P> {
+    /// Returns what is due on a connection that cannot be written to any more: input, as long as
+    /// there is some that the protocol waits for; then the end.
+    #[cold]
+    pub(super) fn action_after_write_error<S: StreamSocket>(
+        &mut self,
+        io: &mut BufferedIo<S>,
+        pass: &mut Pass,
+    ) -> Action {
+        // The output will never be taken, and a full one would keep input from being delivered.
+        io.output.clear();
+        let has_been_told = io.status.read_side.has_ended();
+        if self.wait.input == InputCondition::Held {
+            // Input may have arrived before the failure. Nobody has to take output any more.
+            io.write_rate = RateWatch::NONE;
+            return match self.wait.flush {
+                None => Action::Wait,
+                Some(_) if pass.is_spent(&io.status) => Action::Again,
+                // It may want its input only then, and nothing is left to be written. Once in an
+                // event: what it writes now counts against no other budget.
+                Some(_) => {
+                    pass.calls_left = 1;
+                    Action::Flushed
+                }
+            };
+        }
+        while self.wait.input.is_wanted() {
+            if pass.is_spent(&io.status) {
+                return Action::Again;
+            }
+            match self.wait.input.find(&io.input, &mut self.scanned, io.status.config.input_max) {
+                FindResult::Match(matched) => return Action::Read(matched),
+                // The end of the stream or another error adds nothing: the protocol is told that
+                // writing has failed.
+                FindResult::Incomplete if matches!(io.read(pass), ReadResult::Data) => {}
+                _ => break,
+            }
+        }
+        let error = io.write_error.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into());
+        let error = Fatal::Write(error);
+        let action = if has_been_told { Action::Fail(error) } else { self.loss(error, io) };
+        if let Action::Fail(_) = action {
+            // The connection may still exist, for example if a file has become shorter: the peer
+            // must not see an ordinary end.
+            io.reset();
+        }
+        action
+    }
+
+    /// Returns how the protocol is told of the loss of its connection.
+    #[cold]
+    pub(super) fn loss<S: StreamSocket>(&self, error: Fatal, io: &mut BufferedIo<S>) -> Action {
+        if !self.protocol.as_ref().is_some_and(P::outlives_connection) {
+            return Action::Fail(error);
+        }
+        let kind = match &error {
+            Fatal::Reset(error) | Fatal::Write(error) => error.kind(),
+            _ => io::ErrorKind::TimedOut,
+        };
+        // Neither is tried again.
+        io.record_write_error(kind.into());
+        io.end_reading(ReadSide::Truncated);
+        Action::Exception(Exception::Lost(error))
+    }
+
+    /// Ends the protocol because the connection is lost, unless it outlives it.
+    #[cold]
+    pub(in crate::stream) fn lost<S: StreamSocket>(
+        &mut self,
+        error: Fatal,
+        io: &mut BufferedIo<S>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Flow<()> {
+        match self.loss(error, io) {
+            Action::Exception(exception) => self.call(
+                |protocol, io, scope| protocol.exception(exception, &mut io.transport(), scope),
+                io,
+                scope,
+            ),
+            Action::Fail(error) => {
+                self.fatal(error, scope);
+                Flow::Fail(None)
+            }
+            _ => Flow::Wait(()),
+        }
+    }
+}

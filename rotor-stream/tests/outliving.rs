@@ -1,0 +1,138 @@
+//! A protocol that has something left to do without its connection.
+
+use std::io::{ErrorKind, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rotor_core::{Scope, with_causes};
+use rotor_stream::testing::Driver;
+use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, StreamConfig, Transport};
+
+type Log = Vec<String>;
+
+/// Waits for input, and holds it once the connection is gone, until it is woken.
+struct Outliving {
+    outlives: bool,
+    ends: bool,
+}
+
+impl Protocol for Outliving {
+    type Context = Log;
+    type Seed = (bool, bool);
+
+    fn config(_: &(bool, bool)) -> Arc<StreamConfig> {
+        Arc::new(StreamConfig::new().flush_timeout(Duration::from_secs(10)))
+    }
+
+    fn create(
+        (outlives, ends): (bool, bool),
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        transport.output.write_all(b"output").expect("open");
+        Intent::of(Outliving { outlives, ends }).bytes(1).no_deadline()
+    }
+
+    fn bytes_read(
+        self,
+        _: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        scope.push(format!("read {:?}", String::from_utf8_lossy(transport.input)));
+        transport.input.clear();
+        Intent::of(self).bytes(1).no_deadline()
+    }
+
+    fn exception(
+        self,
+        exception: Exception,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        scope.push(format!("exception: {}", with_causes(&exception)));
+        transport.output.write_all(b"more").expect("open");
+        Intent::of(self).hold().or_flush(0).no_deadline()
+    }
+
+    fn bytes_flushed(self, _: &mut Transport<'_>, scope: &mut Scope<'_, Log>) -> Intent<Self> {
+        scope.push("flushed".to_owned());
+        Intent::of(self).hold().no_deadline()
+    }
+
+    fn wakeup(self, _: &mut Transport<'_>, scope: &mut Scope<'_, Log>) -> Intent<Self> {
+        scope.push("wakeup".to_owned());
+        if self.ends { Intent::done() } else { Intent::of(self).bytes(1).no_deadline() }
+    }
+
+    fn outlives_connection(&self) -> bool {
+        self.outlives
+    }
+
+    fn fatal(self, error: Fatal, scope: &mut Scope<'_, Log>) {
+        scope.push(format!("fatal: {}", with_causes(&error)));
+    }
+}
+
+type Loss = fn(&mut Driver<Outliving>);
+
+/// How a connection is lost, and how that is reported: the first time, and the second time.
+const LOSSES: [(Loss, &str, &str); 3] = [
+    (
+        |driver| {
+            driver.make_room(100);
+            driver.reset();
+        },
+        "the connection broke: connection reset",
+        "writing has failed: connection reset",
+    ),
+    (
+        |driver| {
+            driver.fail_writes(ErrorKind::BrokenPipe);
+            driver.make_room(100);
+        },
+        "writing has failed: broken pipe",
+        "writing has failed: broken pipe",
+    ),
+    (
+        |driver| driver.advance(Duration::from_secs(11)),
+        "the peer does not read what is sent to it",
+        "writing has failed: timed out",
+    ),
+];
+
+fn lose(outlives: bool, ends: bool, loss: Loss) -> Driver<Outliving> {
+    let mut driver = Driver::with((outlives, ends), Log::new(), |peer| peer.limit_room(0));
+    driver.send(b"one");
+    loss(&mut driver);
+    driver
+}
+
+#[test]
+fn a_protocol_that_outlives_its_connection_is_told_of_the_loss_and_goes_on() {
+    for (loss, first, second) in LOSSES {
+        for ends in [false, true] {
+            let mut driver = lose(true, ends, loss);
+            driver.advance(Duration::from_secs(1_000));
+            let exception = format!("exception: the connection is gone: {first}");
+            let mut expected = vec!["read \"one\"", exception.as_str(), "flushed"];
+            assert_eq!(*driver.context(), expected);
+            assert!(driver.is_alive() && !driver.is_dropped());
+            driver.wakeup();
+            let fatal = format!("fatal: {second}");
+            expected.push("wakeup");
+            expected.extend((!ends).then_some(fatal.as_str()));
+            assert_eq!(*driver.context(), expected);
+            assert!(!driver.is_alive() && driver.is_dropped() && driver.failures().is_empty());
+        }
+    }
+}
+
+#[test]
+fn any_other_protocol_ends_with_its_connection() {
+    for (loss, first, _) in LOSSES {
+        let mut driver = lose(false, false, loss);
+        assert_eq!(*driver.context(), ["read \"one\"", &format!("fatal: {first}")]);
+        assert!(!driver.is_alive() && driver.is_dropped());
+    }
+}
