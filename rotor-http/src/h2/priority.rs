@@ -32,9 +32,11 @@ impl Priority {
     }
 
     /// Parses the value of another line of the same field. All lines are one dictionary, in which
-    /// the last member of a name counts (RFC 8941 §4.2).
+    /// the last member of a name counts (RFC 9651 §4.2).
     pub(crate) fn read_more(&mut self, value: &[u8]) {
         for member in token_list::list_elements(value) {
+            // A member may have parameters (RFC 9651 §3.1.2); none is defined, so they mean nothing.
+            let member = member.split(|&byte| byte == b';').next().unwrap_or_default();
             match member {
                 [b'u', b'=', digit @ b'0'..=b'7'] => self.urgency = digit - b'0',
                 b"i" | b"i=?1" => self.is_incremental = true,
@@ -64,7 +66,9 @@ mod tests {
             ("u=1.5", 3, false),
             ("i=1", 3, false),
             ("U=1, I", 3, false),
-            ("u=1;x", 3, false),
+            ("u=1;x, i;x=?0", 1, true),
+            ("u;x=1, ;u=1", 3, false),
+            ("x=\"u=1;i, u=2\"", 3, false),
         ] {
             let priority = Priority { urgency, is_incremental };
             assert_eq!(Priority::read(value.as_bytes()), priority, "{value:?}");
