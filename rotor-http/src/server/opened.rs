@@ -4,11 +4,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rotor_core::BoxError;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use rotor_core::hand_over::{HandOver, HandOverErrorKind, RejectedSuccessors};
 use rotor_core::net::{ListenOptions, TcpListeners};
 use rotor_core::threads::LoopGroup;
-use rotor_core::{BoxError, with_causes};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use rotor_core::with_causes;
 
 /// The listeners of each thread, and their address.
 pub(super) struct OpenListeners {
