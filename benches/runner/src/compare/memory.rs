@@ -10,6 +10,7 @@ use super::rig::Rig;
 use super::scenario::{Held, Task};
 use super::site::Site;
 use super::{BoxError, Outcome, with_causes};
+use crate::load::Generator;
 use crate::load::held::Idle;
 use crate::process::{Cores, raise_descriptor_limit, resident_bytes};
 use crate::spread::Spread;
@@ -18,6 +19,16 @@ use crate::table::Table;
 /// The numbers of connections at which memory is read. They are far enough apart that pages and
 /// pools of the allocator do not matter.
 const POINTS: [usize; 5] = [2_000, 4_000, 6_000, 8_000, 10_000];
+
+/// How many connections make requests before memory is read: fewer than at the first of the points,
+/// so that none of those has only memory that was used before.
+const WARM_UP_CONNECTIONS: usize = 1_000;
+
+/// How many requests these make. A server has memory that it takes once, however many connections
+/// there are, but only piece by piece as it is used: a ring of buffers for what arrives, for
+/// instance, or spare memory for responses. Otherwise the pieces that the first request of a
+/// connection uses would count as that connection's.
+const WARM_UP_REQUESTS: u64 = 50_000;
 
 /// How long a server may take to free what a response needed.
 const SETTLE_TIME: Duration = Duration::from_millis(200);
@@ -81,8 +92,8 @@ fn measure(server: &Ready, rig: &Rig) -> Result<Line, BoxError> {
         return Err(why.into());
     }
     let running = server.start_for(Task::Hello, Held::Nothing, rig)?;
-    // A server that has answered has started, including worker processes.
-    Idle::open(running.address(), 1)?.finish()?;
+    // After that it has started, including worker processes.
+    Generator::connect(running.address(), WARM_UP_CONNECTIONS, 1)?.run(WARM_UP_REQUESTS)?;
     let at_none = resident_bytes(running.pid())? as f64;
     let mut held = Vec::new();
     let mut points = Vec::new();
