@@ -203,8 +203,8 @@ macro_rules! __rotor_compose {
             // If there is only one part, the last arm is unreachable.
             #[allow(unreachable_patterns)]
             match seed {
-                $seed::$part(seed) => Some(seed),
-                _ => None,
+                $seed::$part(seed) => ::core::option::Option::Some(seed),
+                _ => ::core::option::Option::None,
             }
         })
     };
