@@ -5,6 +5,7 @@ use std::time::Duration;
 use rotor_core::Time;
 
 use super::error::Violation;
+use super::window::UPDATE_MIN;
 
 /// How often something may happen: a burst, and a rate in the long run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,10 +130,6 @@ pub enum Nuisance {
 /// DATA of fewer bytes costs more for the frame than for its content.
 const SMALL_DATA: usize = 256;
 
-/// Smaller increments of a window are counted: a peer that updates a window when half of it is used
-/// never sends them often.
-const SMALL_UPDATE: u32 = 1024;
-
 /// Streams of messages have no shorter DATA: a gRPC message starts with a prefix of this many
 /// bytes, which contains its length.
 const TINY_DATA: usize = 5;
@@ -151,10 +148,11 @@ impl Nuisance {
         }
     }
 
-    /// Returns how a WINDOW_UPDATE by this many bytes counts, if it does.
+    /// Returns how a WINDOW_UPDATE by this many bytes counts, if it does: a peer that updates a
+    /// window when half of it is used never sends small ones often.
     #[inline]
     pub(crate) fn from_window_update(bytes: u32) -> Option<Nuisance> {
-        (bytes < SMALL_UPDATE).then_some(Nuisance::ControlFrame)
+        (bytes < UPDATE_MIN).then_some(Nuisance::ControlFrame)
     }
 
     /// Returns why a connection ends on which this has happened too often.

@@ -107,13 +107,30 @@ impl ReceiveWindow {
 
     /// Returns the increment for a WINDOW_UPDATE, if it is large enough to be sent.
     pub fn update(&mut self) -> Option<u32> {
-        if self.unannounced == 0 || self.unannounced < (self.max / 2).min(self.left) {
+        self.update_of(1)
+    }
+
+    /// Returns the same for the window of a connection, which has no increments of fewer than
+    /// [`UPDATE_MIN`] bytes. If streams hold nearly all of it, the others wait, as they do when
+    /// all of it is held.
+    pub(crate) fn update_shared(&mut self) -> Option<u32> {
+        self.update_of(UPDATE_MIN)
+    }
+
+    fn update_of(&mut self, least: u32) -> Option<u32> {
+        if self.unannounced < (self.max / 2).min(self.left).max(least) {
             return None;
         }
         self.left += self.unannounced;
         Some(std::mem::take(&mut self.unannounced))
     }
 }
+
+/// The smallest increment of a connection's window, in bytes. Each increment allows the peer one
+/// more frame, so a few bytes that are free beside many that streams hold would be passed to and
+/// fro in tiny frames ("silly window syndrome", RFC 9293 §3.8.6.2), and peers count small increments
+/// as a flood, as this side does.
+pub(crate) const UPDATE_MIN: u32 = 1024;
 
 #[cfg(test)]
 mod tests {
@@ -153,6 +170,19 @@ mod tests {
             assert_eq!(window.take(20), Ok(()));
             window.release(20);
             assert_eq!((window.update(), window.left()), (Some(20), 20));
+        }
+    }
+
+    #[test]
+    fn no_update_of_a_shared_window_is_smaller_than_the_least_one() {
+        for (free, update) in [(12, None), (UPDATE_MIN - 1, None), (UPDATE_MIN, Some(UPDATE_MIN))] {
+            let mut window = ReceiveWindow::new(100_000);
+            assert_eq!(window.take(100_000), Ok(()));
+            window.release(free as usize);
+            assert_eq!(window.update_shared(), update);
+            // What was held is taken.
+            window.release((100_000 - free) as usize);
+            assert_eq!(window.update_shared(), Some(100_000 - update.unwrap_or_default()));
         }
     }
 
