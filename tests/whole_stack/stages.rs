@@ -1,0 +1,219 @@
+//! Each state of a connection, and everything that may happen then.
+
+use rotor::http::h2::ErrorCode;
+use rotor::http::h2::frame::PREFACE;
+use rotor::http::h2::frame_writer;
+
+use crate::rig::{Rig, Shared, ask, data, request, seconds, ws_frame};
+
+/// A state of the connection: its name, the way to it.
+type Stage = (&'static str, fn(&mut Rig));
+
+const CLOSE: [u8; 2] = 1000_u16.to_be_bytes();
+
+/// What may happen in it.
+type Event = (&'static str, fn(&mut Rig));
+
+fn stages() -> Vec<Stage> {
+    vec![
+        ("connected", |_| {}),
+        ("within the header", |rig| rig.peer.send(&Rig::header()[..7])),
+        ("after the header", |rig| rig.peer.send(&Rig::header())),
+        ("within the hello", |rig| {
+            rig.peer.send(&Rig::header());
+            let hello = rig.client.take_records();
+            rig.peer.send(&hello[..hello.len() / 2]);
+        }),
+        ("after the hello", |rig| {
+            rig.peer.send(&Rig::header());
+            let hello = rig.client.take_records();
+            rig.peer.send(&hello);
+        }),
+        ("before the preface", |rig| rig.greet()),
+        ("within the preface", |rig| {
+            rig.greet();
+            rig.write(&PREFACE[..10]);
+        }),
+        ("before the settings", |rig| {
+            rig.greet();
+            rig.write(PREFACE);
+        }),
+        ("idle", |rig| rig.begin()),
+        ("within the fields", |rig| {
+            rig.begin();
+            let fields = ask(1);
+            rig.write(&fields[..fields.len() - 5]);
+        }),
+        ("open", |rig| rig.open()),
+        ("within DATA", |rig| {
+            rig.open();
+            let frame = data(1, &ws_frame(0x81, b"hello"), false);
+            rig.write(&frame[..frame.len() - 3]);
+        }),
+        ("within a frame", |rig| {
+            rig.open();
+            let frame = ws_frame(0x81, b"hello");
+            rig.write(&data(1, &frame[..frame.len() - 3], false));
+        }),
+        ("within a message", |rig| {
+            rig.open();
+            let frame = ws_frame(0x01, &[b'x'; 40_000]);
+            frame.chunks(16_000).for_each(|part| rig.write(&data(1, part, false)));
+            assert_ne!(rig.messages.bytes(), 0);
+        }),
+        ("the window is used up", |rig| {
+            rig.open();
+            rig.say("binary 100000");
+        }),
+        ("the socket is full", |rig| {
+            rig.open();
+            rig.peer.limit_room(1_000);
+            rig.say("binary 100000");
+        }),
+        ("the server closes", |rig| {
+            rig.open();
+            rig.say("close");
+        }),
+        ("the server closes, the socket is full", |rig| {
+            rig.open();
+            rig.peer.limit_room(1_000);
+            rig.say("binary 50000");
+            rig.say("close");
+        }),
+        ("the client has closed", |rig| {
+            rig.open();
+            rig.write(&data(1, &ws_frame(0x88, &CLOSE), false));
+        }),
+        ("the client has closed and ended", |rig| {
+            rig.open();
+            rig.write(&data(1, &ws_frame(0x88, &CLOSE), true));
+        }),
+        ("the client has ended", |rig| {
+            rig.open();
+            rig.write(&data(1, b"", true));
+        }),
+        ("held", |rig| {
+            rig.open();
+            rig.say("hold");
+            rig.say("x");
+        }),
+        ("panicked", |rig| {
+            rig.open();
+            rig.say("panic");
+        }),
+        ("beside requests", |rig| {
+            rig.open();
+            rig.write(&request(3, "GET", "/wait", true));
+            rig.write(&request(5, "POST", "/upload", false));
+            rig.write(&data(5, b"half", false));
+        }),
+        ("three of them", |rig| {
+            rig.open();
+            rig.write(&[ask(3), ask(5)].concat());
+            rig.say("binary 100000");
+        }),
+    ]
+}
+
+fn events() -> Vec<Event> {
+    vec![
+        ("reset", |rig| rig.peer.reset()),
+        ("a failed write", |rig| {
+            rig.peer.fail_writes(std::io::ErrorKind::BrokenPipe);
+        }),
+        ("end", |rig| rig.peer.end()),
+        ("close_notify, then the end", |rig| {
+            if !rig.client.tls.is_handshaking() {
+                rig.client.tls.send_close_notify();
+                let records = rig.client.take_records();
+                rig.peer.send(&records);
+            }
+            rig.peer.end();
+        }),
+        ("close_notify", |rig| {
+            if !rig.client.tls.is_handshaking() {
+                rig.client.tls.send_close_notify();
+                let records = rig.client.take_records();
+                rig.peer.send(&records);
+            }
+        }),
+        ("GOAWAY", |rig| {
+            if !rig.client.tls.is_handshaking() {
+                rig.write(&frame_writer::go_away(0, ErrorCode::NoError));
+            }
+        }),
+        ("RST_STREAM", |rig| {
+            if !rig.client.tls.is_handshaking() {
+                rig.write(&frame_writer::reset(1, ErrorCode::Cancel));
+            }
+        }),
+        ("garbage", |rig| rig.peer.send(&[0xff; 100])),
+        ("drain", |rig| {
+            rig.test.drain(seconds(60));
+            rig.hear();
+        }),
+        ("time", |_| {}),
+    ]
+}
+
+/// Lets time pass until the connection is gone.
+fn pass_time(rig: &mut Rig) {
+    for _ in 0..200 {
+        rig.hear();
+        if rig.peer.is_dropped() || rig.test.advance_to_deadline().is_none() {
+            break;
+        }
+    }
+    rig.hear();
+}
+
+/// What must be true of a connection that is gone, whatever happened: what is not.
+fn faults(rig: &Rig, shared: &Shared, stage: &str, event: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    let seen = rig.test.context();
+    // A handler that panics is not called again.
+    let open = seen.sockets - u32::from(stage == "panicked");
+    if open > 0 || seen.requests > 0 {
+        faults.push(format!("{open} WebSockets and {} requests had no end", seen.requests));
+    }
+    let left = [
+        ("connections", rig.http.connections_open()),
+        ("requests", rig.http.requests_open()),
+        ("bytes", rig.held.bytes() as u64),
+        ("bytes of messages", rig.messages.bytes() as u64),
+        ("places of peers", rig.peers.peers_now() as u64),
+        ("handshakes", shared.tls.counters().handshakes_now()),
+        ("sockets", u64::from(!rig.peer.is_dropped())),
+    ];
+    faults.extend(left.iter().filter(|(_, count)| *count > 0).map(|left| format!("{left:?}")));
+    faults.extend(rig.test.failures());
+    let is_cut = ["reset", "a failed write", "garbage"].contains(&event)
+        || stage.ends_with("the socket is full");
+    if stage != "after the hello"
+        && !rig.client.tls.is_handshaking()
+        && !is_cut
+        && !rig.client.is_closed
+    {
+        faults.push("no close_notify".to_owned());
+    }
+    faults
+}
+
+#[test]
+fn a_connection_in_any_state_ends_with_all_that_it_has() {
+    let shared = Shared::new();
+    let mut all = Vec::new();
+    for (stage, reach) in stages() {
+        for (event, happen) in events() {
+            let mut rig = Rig::new(&shared);
+            reach(&mut rig);
+            rig.test.settle();
+            happen(&mut rig);
+            rig.test.settle();
+            pass_time(&mut rig);
+            let faults = faults(&rig, &shared, stage, event);
+            all.extend(faults.into_iter().map(|fault| format!("{stage}, {event}: {fault}")));
+        }
+    }
+    assert_eq!(all, [""; 0]);
+}
