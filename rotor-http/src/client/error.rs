@@ -1,6 +1,8 @@
 //! Why a request can fail, and whose fault it is.
 
-use std::io::ErrorKind;
+use std::error::Error;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
 
 use quick_error::quick_error;
 use rotor_core::BoxError;
@@ -343,20 +345,33 @@ fn is_local_failure(error: &Fatal) -> bool {
     matches!(error, Fatal::Handshake(error) if error.kind() == ErrorKind::Other)
 }
 
-/// Returns whether this computer had no descriptor, or no memory, for a socket: the server was not
-/// even asked.
+/// Returns whether this computer had no descriptor, or no memory, for a socket, be it that of a
+/// query for the server's addresses: the server was not even asked.
 fn is_out_of_resources(error: &Fatal) -> bool {
     const LACKING: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS];
-    let Fatal::Connect(error) = error else { return false };
-    Errno::from_io_error(error).is_some_and(|errno| LACKING.contains(&errno))
+    let error = match error {
+        Fatal::Connect(error) => Some(error),
+        Fatal::Resolve(ResolveError::Failed(error)) => io_error_in(&**error),
+        _ => None,
+    };
+    error.and_then(Errno::from_io_error).is_some_and(|errno| LACKING.contains(&errno))
+}
+
+/// Returns the system's error in an error or among its causes. Resolvers have errors of their own.
+fn io_error_in<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let shared = error.downcast_ref::<Arc<io::Error>>();
+        if let Some(error) = error.downcast_ref::<io::Error>().or(shared.map(|error| &**error)) {
+            return Some(error);
+        }
+        next = error.source();
+    }
+    None
 }
 
 #[cfg(test)]
 mod tests {
-    use std::error::Error;
-    use std::io;
-    use std::sync::Arc;
-
     use super::*;
     use crate::h1::HeadError;
 
@@ -364,6 +379,7 @@ mod tests {
     fn every_error_has_its_fault_and_gateway_status() {
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         let cause = || Arc::new(refused());
+        let out = || Arc::new(io::Error::from(Errno::MFILE));
         let shaking =
             |kind: io::ErrorKind| ClientError::NotConnected(Fatal::Handshake(kind.into()));
         let connecting = |errno: Errno| ClientError::NotConnected(Fatal::Connect(errno.into()));
@@ -384,6 +400,13 @@ mod tests {
             (resolving(ResolveError::Name(cause())), Fault::Caller, false, 500),
             (resolving(ResolveError::NotFound(cause())), Fault::Network, false, 502),
             (resolving(ResolveError::Failed(cause())), Fault::Network, false, 502),
+            (resolving(ResolveError::Failed(out())), Fault::Here, false, 503),
+            (
+                resolving(ResolveError::Failed(Arc::new(ClientError::NoRoom(Box::new(out()))))),
+                Fault::Here,
+                false,
+                503,
+            ),
             (resolving(ResolveError::Busy), Fault::Here, false, 503),
             (resolving(ResolveError::Gone), Fault::Here, false, 503),
             (ClientError::Lost(Fatal::Reset(refused())), Fault::Network, true, 502),
