@@ -185,6 +185,14 @@ impl BodyReceiver {
         !self.is_held && matches!(self.state, State::Whole(_) | State::Decoding(_))
     }
 
+    /// Returns whether a part of the body was decoded, or its end.
+    pub(crate) fn has_received(&self) -> bool {
+        match &self.state {
+            State::Decoding(decoding) => decoding.decoder.received() > 0,
+            state => matches!(state, State::Ended(_)),
+        }
+    }
+
     /// Returns whether the whole body has arrived on a connection of its own. Whatever arrives next
     /// is another request, or the peer's end.
     pub(crate) fn has_ended_unframed(&self) -> bool {

@@ -41,6 +41,9 @@ pub(super) struct Exchange<S: Server> {
     pub(super) outgoing: Outgoing,
     /// Whether the peer still waits for `100 Continue` before it sends the body.
     expects_continue: bool,
+    /// Whether the body was requested only after the response had begun, so that the peer was not
+    /// told to send it. It may leave it away (RFC 9110 §10.1.1).
+    is_uninvited: bool,
     pub(super) body: BodyReceiver,
     /// Whether nothing was read, because the output had been above its mark, when the deadline of
     /// the body was last computed.
@@ -122,6 +125,7 @@ impl<S: Server> Exchange<S> {
             handler: None,
             outgoing,
             expects_continue,
+            is_uninvited: false,
             body,
             was_gated: false,
             is_held_back: false,
@@ -322,7 +326,7 @@ impl<S: Server> Exchange<S> {
         self.expects_continue = false;
         // A peer that is sending already does not wait (RFC 9110 §10.1.1).
         if io.transport.input.is_empty() {
-            self.outgoing.send_continue(io.transport.output);
+            self.is_uninvited = !self.outgoing.send_continue(io.transport.output);
         }
     }
 

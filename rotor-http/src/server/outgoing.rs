@@ -177,15 +177,18 @@ impl Outgoing {
         }
     }
 
-    /// Sends `100 Continue` to a peer that waits for it, unless the response has begun.
+    /// Sends `100 Continue` to a peer that waits for it, unless the response has begun. Returns
+    /// whether it is sent.
     #[cold]
-    pub(super) fn send_continue(&mut self, output: &mut Output) {
+    pub(super) fn send_continue(&mut self, output: &mut Output) -> bool {
         // This fails if the status was written; then the peer no longer waits. What was sent of the
         // response since the last look is still to be recorded, so `unsent` stays.
-        if self.state.interim(&mut Writer(output), Status::CONTINUE, &[]).is_ok() {
+        let is_sent = self.state.interim(&mut Writer(output), Status::CONTINUE, &[]).is_ok();
+        if is_sent {
             self.unsent = output.len();
             self.record_interim();
         }
+        is_sent
     }
 
     /// Called when the whole request has arrived. Allows a switch of protocols, if the request

@@ -354,3 +354,28 @@ fn an_unwanted_body_has_five_seconds() {
     driver.send(&get("/b"));
     assert_eq!(transcript(&driver.take_received()), "200 POST /ignore | 200 GET /b");
 }
+
+/// RFC 9110 §10.1.1: a client that has a final status and no 100 may send its body or not.
+#[test]
+fn a_body_that_was_not_invited_is_not_late_before_it_begins() {
+    let begin = |limits: Limits| {
+        let (mut driver, config) = driver_with_limits(limits);
+        let fields = "Expect: 100-continue\r\nContent-Length: 2\r\n";
+        driver.send(&request("POST /mirror", fields, ""));
+        let head = String::from_utf8(driver.take_received()).expect("a head");
+        assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("Connection: close"), "{head}");
+        (driver, config)
+    };
+    let limits = || Limits::new().handler_timeout(seconds(900));
+    let (mut driver, _) = begin(limits());
+    driver.advance(seconds(800));
+    driver.send(b"hi");
+    assert!(driver.take_received().windows(4).any(|part| part == b"hihi"), "it is mirrored");
+    let (mut driver, config) = begin(limits());
+    driver.advance(seconds(800));
+    driver.send(b"h");
+    assert_ends_after(&mut driver, seconds(5), "", "body_timeouts", &config);
+    // The handler has its time as without a body.
+    let (mut driver, config) = begin(limits());
+    assert_ends_after(&mut driver, seconds(900), "", "handler_timeouts", &config);
+}

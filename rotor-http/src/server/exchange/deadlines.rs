@@ -50,7 +50,8 @@ impl<S: Server> Exchange<S> {
     /// Returns the time until which more of the body must have arrived.
     fn body_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Time {
         self.was_gated = io.is_still_gated(self.was_gated);
-        let is_paused = self.was_gated || self.is_held_back;
+        self.is_uninvited &= io.unread() == 0 && !self.body.has_received();
+        let is_paused = self.was_gated || self.is_held_back || self.is_uninvited;
         self.body.deadline(io.unread(), is_paused, io.config.limits_ref(), io.scope.now())
     }
 
@@ -72,7 +73,11 @@ impl<S: Server> Exchange<S> {
         match (&self.handler, self.deadline) {
             (Some(Handler::Pending(pending)), _) => pending.limit(),
             // A handler is not at fault for a body that arrives slowly.
-            (_, HandlerDeadline::FromLimits(_)) if self.body.is_receiving() => Time::NEVER,
+            (_, HandlerDeadline::FromLimits(_))
+                if self.body.is_receiving() && !self.is_uninvited =>
+            {
+                Time::NEVER
+            }
             (_, HandlerDeadline::FromLimits(time) | HandlerDeadline::Own(time)) => time,
         }
     }
