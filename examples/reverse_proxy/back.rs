@@ -193,7 +193,7 @@ impl<C> Client for Back<C> {
         if head.status() == Status::CONTINUE {
             return Next::go_on(self).keep_deadline();
         }
-        let lines = fields::end_to_end(head.fields(), |_| true);
+        let lines = fields::end_to_end(head.fields(), false, |_| true);
         self.send_message(Message::Interim(head.status(), lines));
         // If the client does not take it, the next one is held back, which may be as large.
         Next::hold(self).keep_deadline()
@@ -220,7 +220,7 @@ impl<C> Client for Back<C> {
         let has_length_only = self.method == "HEAD" || head.status() == Status::NOT_MODIFIED;
         let answer = Answer {
             status: head.status(),
-            fields: fields::end_to_end(head.fields(), |_| true),
+            fields: fields::end_to_end(head.fields(), self.takes_trailers, |_| true),
             // HTTP/2 has no `Upgrade`, and no other protocol to switch to (RFC 8441).
             names_websocket: head.version() == Version::Http2
                 || fields::names_websocket(head.fields()),

@@ -8,7 +8,7 @@ use super::message::Lines;
 /// Fields that are not passed on, whatever `Connection` says. Some are for one connection only.
 /// Some frame a message, and are always written anew. The WebSocket's key and its proof belong to
 /// one side. And `Proxy` is not used in requests, but CGI programs take it for `HTTP_PROXY`.
-const HOP_BY_HOP: [&str; 14] = [
+const HOP_BY_HOP: [&str; 13] = [
     "connection",
     "content-length",
     "expect",
@@ -20,7 +20,6 @@ const HOP_BY_HOP: [&str; 14] = [
     "sec-websocket-accept",
     "sec-websocket-key",
     "te",
-    "trailer",
     "transfer-encoding",
     "upgrade",
 ];
@@ -130,8 +129,13 @@ mod of_proxies {
     ];
 }
 
-/// Returns the end-to-end fields of a message, in order.
-pub(crate) fn end_to_end(fields: Fields<'_>, is_kept: impl Fn(&str) -> bool) -> Lines {
+/// Returns the end-to-end fields of a message, in order. `Trailer` announces which trailers may
+/// follow (RFC 9110 §6.6.2); it is passed on only if they are passed on, too.
+pub(crate) fn end_to_end(
+    fields: Fields<'_>,
+    passes_trailers: bool,
+    is_kept: impl Fn(&str) -> bool,
+) -> Lines {
     let nominated = Nominated::from_fields(fields);
     let mut name = String::new();
     fields
@@ -139,6 +143,7 @@ pub(crate) fn end_to_end(fields: Fields<'_>, is_kept: impl Fn(&str) -> bool) -> 
         .filter(|field| {
             fold(field.name, &mut name);
             !HOP_BY_HOP.contains(&name.as_str())
+                && (passes_trailers || name != "trailer")
                 && is_kept(&name)
                 && !nominated.contains(field.name)
         })

@@ -78,7 +78,13 @@ impl<C: Upstream> Front<C> {
         let is_ours = |name: &str| {
             fields::is_forwarding_field(name) || (forwards_left.is_some() && name == "max-forwards")
         };
-        let mut lines = fields::end_to_end(head.fields(), |name| !is_ours(name));
+        let body = match (head.has_body(), head.body_length()) {
+            (false, _) => BodyKind::None,
+            (true, Some(length)) => BodyKind::Length(length),
+            (true, None) => BodyKind::Unknown,
+        };
+        let passes_trailers = body == BodyKind::Unknown;
+        let mut lines = fields::end_to_end(head.fields(), passes_trailers, |name| !is_ours(name));
         let mut add =
             |name: &str, value: &str| lines.push((name.to_owned(), value.as_bytes().to_owned()));
         match head.authority() {
@@ -98,11 +104,6 @@ impl<C: Upstream> Front<C> {
         if let Some(left) = forwards_left {
             add("Max-Forwards", &left.saturating_sub(1).to_string());
         }
-        let body = match (head.has_body(), head.body_length()) {
-            (false, _) => BodyKind::None,
-            (true, Some(length)) => BodyKind::Length(length),
-            (true, None) => BodyKind::Unknown,
-        };
         Back {
             method: head.method().as_str().to_owned(),
             target: fields::target_of(head),
@@ -144,8 +145,8 @@ impl<C: Upstream> Front<C> {
                         return Next::recv(self, RecvMode::Blocks).keep_deadline();
                     }
                     // If there is a response already, a client that waits for 100 is not asked for
-                    // its body.
-                    asks_for_body = self.has_body && !self.expects_continue;
+                    // its body, but may send it all the same (RFC 9110 §10.1.1).
+                    asks_for_body = self.has_body;
                     Ok(())
                 }
                 Message::Interim(status, lines) => {

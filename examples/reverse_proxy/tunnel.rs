@@ -53,10 +53,14 @@ impl<C> Tunnel<C> {
         if (self.has_ended && self.is_told) || self.to.is_closed() {
             return Intent::done();
         }
-        let reads = !self.is_held && !self.has_ended;
-        let owes_more = self.owes_more;
+        let (is_held, has_ended, owes_more) = (self.is_held, self.has_ended, self.owes_more);
         let intent = Intent::of(self);
-        let waiting = if reads { intent.bytes(1) } else { intent.sleep() };
+        let waiting = match (has_ended, is_held) {
+            (true, _) => intent.sleep(),
+            // What has arrived before a reset reaches the other end first.
+            (false, true) => intent.hold(),
+            (false, false) => intent.bytes(1),
+        };
         let waiting = if owes_more { waiting.or_flush(UNSENT_MAX) } else { waiting };
         // A WebSocket may be silent for any time; each side notices when the other is gone.
         waiting.no_deadline()

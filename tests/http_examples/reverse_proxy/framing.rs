@@ -86,7 +86,7 @@ fn trailers_pass_in_neither_direction() {
     });
     let proxy = proxy_to(address);
     let mut client = connect(&proxy);
-    let fields = "Host: a\r\nTrailer: Authorization\r\nTransfer-Encoding: chunked\r\n";
+    let fields = "Host: a\r\nTransfer-Encoding: chunked\r\n";
     write!(client, "POST / HTTP/1.1\r\n{fields}\r\n2\r\nhi\r\n0\r\nAuthorization: x\r\n\r\n")
         .expect("it reads");
     let got = read_until(&mut client, |got| got.ends_with(b"0\r\n\r\n"));
@@ -97,6 +97,25 @@ fn trailers_pass_in_neither_direction() {
     ] {
         assert_eq!((field(&head, "Trailer"), field(&head, "X-Sum")), (None, None), "{head}");
     }
+}
+
+#[test]
+fn announced_trailers_pass_in_both_directions_if_the_client_takes_them() {
+    let (address, heads) = upstream(|client, _| {
+        read_until(client, |got| got.ends_with(b"\r\n0\r\nX-Rest: 1\r\n\r\n"));
+        let answer = b"HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n\
+                       2\r\nhi\r\n0\r\nX-Sum: 2\r\n\r\n";
+        client.write_all(answer).expect("the proxy reads");
+    });
+    let proxy = proxy_to(address);
+    let mut client = connect(&proxy);
+    let fields = "Host: a\r\nTE: trailers\r\nTrailer: X-Rest\r\nTransfer-Encoding: chunked\r\n";
+    write!(client, "POST / HTTP/1.1\r\n{fields}\r\n2\r\nhi\r\n0\r\nX-Rest: 1\r\n\r\n")
+        .expect("it reads");
+    let got = read_until(&mut client, |got| got.ends_with(b"0\r\nX-Sum: 2\r\n\r\n"));
+    let asked = heads.recv_timeout(PATIENCE).expect("passed on");
+    assert_eq!(field(&asked, "Trailer"), Some("X-Rest"), "{asked}");
+    assert_eq!(field(&String::from_utf8_lossy(&got), "Trailer"), Some("X-Sum"));
 }
 
 #[test]

@@ -328,6 +328,25 @@ fn a_client_that_expects_100_gets_it_from_the_upstream() {
     assert_eq!(heads.iter().take(2).count(), 2);
 }
 
+/// RFC 9110 §10.1.1: an upstream that responds without asking for the body may still read it.
+#[test]
+fn a_body_that_was_not_asked_for_passes_after_the_final_head() {
+    let (address, _heads) = upstream(|client, _| {
+        let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n";
+        client.write_all(head).expect("the proxy reads");
+        let mut body = [0; 5];
+        client.read_exact(&mut body).expect("the body is passed on");
+        client.write_all(&[b"5\r\n", &body[..], b"\r\n0\r\n\r\n"].concat()).expect("it reads");
+    });
+    let proxy = proxy_to(address);
+    let mut client = connect(&proxy);
+    let head = "Host: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+    write!(client, "POST / HTTP/1.1\r\n{head}").expect("the proxy reads");
+    read_until(&mut client, |got| got.ends_with(b"hi\r\n"));
+    client.write_all(b"hello").expect("the proxy reads");
+    read_until(&mut client, |got| got.ends_with(b"hello\r\n0\r\n\r\n"));
+}
+
 #[test]
 fn a_100_passes_before_the_final_head_that_arrived_with_it() {
     let (address, _heads) = upstream(|client, _| {
