@@ -10,7 +10,7 @@ use std::process::Command;
 /// The beginning of each program.
 const HEAD: &str = "#![allow(unused)]
 use rotor::http::client::{ByAddress, ByName, Client, Connection, Connector, RequestSource, Fetch, PoolMachine};
-use rotor::http::server::{Head, HttpAccept, Route, Routed, Next, NoUpgrade, Response as Page, Server};
+use rotor::http::server::{Head, HttpAccept, Route, Routed, Next, NoUpgrade, Response as Page, Serve, Server};
 use rotor::net::{DatagramSocket, Inet, IpNet, Listener, Net, StreamSocket, TcpListener, TcpStream, Unix};
 use rotor::stream::{Accept, Intent, Matched, Protocol, Stream, Transport};
 use rotor::{Backend, BackendHandle, Config, Interest, Loop, Scope, rotor_compose};
@@ -158,7 +158,7 @@ fn a_wrong_composition_is_reported_by_the_macro_or_at_the_part() {
 #[test]
 fn a_wrong_program_gets_an_error_with_the_missing_part_and_the_fix() {
     const FROM_STD: &str = "which `from_std` makes of the standard library's";
-    let cases: [(&str, &str, &str); 19] = [
+    let cases: [(&str, &str, &str); 22] = [
         (
             "fn f() -> Intent<Foo> { Intent::of(Foo).bytes(1) }",
             "mismatched types",
@@ -229,6 +229,21 @@ fn a_wrong_program_gets_an_error_with_the_missing_part_and_the_fix() {
             "run::<HttpAccept<Routed<Foo>, TcpListener>>();",
             "`Foo` does not say which of two servers",
             "and `is_first`",
+        ),
+        (
+            "fn f(config: rotor::tls::TlsServerConfig) { Serve::new(\"\").over(config); }",
+            "`TlsServerConfig` is not a layer around listeners",
+            "which `TlsServer::new(config)?` makes",
+        ),
+        (
+            "fn f(tls: rotor::tls::TlsServer) { Serve::new(\"\").over(&tls); }",
+            "`&TlsServer` is not a layer around listeners",
+            "`TlsServer` is one",
+        ),
+        (
+            "fn f(tls: rotor::tls::TlsServer, behind: rotor::proxy_protocol::ProxyProtocol) { Serve::new(\"\").over(tls).over(behind); }",
+            "no method named `over` found for struct `Serve<MioKind, TlsServer>`",
+            "the method was found for - `Serve<K>`",
         ),
         ("family::<TcpListener>();", "is not a family of sockets", "has `Inet` and `Unix`"),
         ("ip_family::<Foo>();", "is not a family of sockets with IP addresses", "`Inet` is one"),

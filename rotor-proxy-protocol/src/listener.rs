@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use rotor_core::Scope;
 use rotor_core::backend::Source;
-use rotor_core::net::{ListenOptions, Listener};
+use rotor_core::net::{ListenOptions, Listener, ListenerLayer};
 
 use crate::proxy_protocol::ProxyProtocol;
 use crate::stream::ProxyStream;
@@ -45,6 +45,16 @@ impl ProxyProtocol {
     /// ([`TcpListeners`](rotor_core::net::TcpListeners)), or one that was passed to the process.
     pub fn over<L>(&self, listener: L) -> ProxyListener<L> {
         ProxyListener { protocol: self.clone(), listener }
+    }
+}
+
+/// For code that opens the listeners itself, on any kind of loop, such as
+/// `rotor::http::server::Serve::over`. With TLS, the pair is `(tls, behind)`.
+impl ListenerLayer for ProxyProtocol {
+    type Over<L: Listener> = ProxyListener<L>;
+
+    fn over<L: Listener>(&self, listener: L) -> ProxyListener<L> {
+        ProxyProtocol::over(self, listener)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use rotor_async::Tokio;
+use rotor_core::net::ListenerLayer;
 use rotor_core::{BoxError, LoopKind};
 use rotor_http::server::{NoUpgrade, Serve};
 use tower_service::Service;
@@ -57,13 +58,14 @@ impl<S> Tower<S> {
     ///
     /// [`ServeError`](rotor_http::server::ServeError), as from [`Serve::run`]; or no runtime could
     /// be started.
-    pub fn run<B, K>(mut self, serve: Serve<K>) -> Result<(), BoxError>
+    pub fn run<B, K, L>(mut self, serve: Serve<K, L>) -> Result<(), BoxError>
     where
         S: Service<http::Request<Body>, Response = http::Response<B>> + Clone + Send + 'static,
         S::Error: Into<BoxError>,
         B: http_body::Body + 'static,
         B::Error: Into<BoxError>,
         K: LoopKind,
+        L: ListenerLayer,
     {
         if self.settings.tokio.is_none() {
             self = self.tokio(Tokio::current_or_new()?);

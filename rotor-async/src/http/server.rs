@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::task::Poll;
 
+use rotor_core::net::ListenerLayer;
 use rotor_core::{LoopKind, Scope};
 use rotor_http::Status;
 use rotor_http::files::{Files, StaticFiles};
@@ -51,8 +52,8 @@ pub fn serve<H: Handler<()> + Send>(
 /// # Errors
 ///
 /// As [`Serve::run`].
-pub fn run<H, C, K>(
-    serve: Serve<K>,
+pub fn run<H, C, K, L>(
+    serve: Serve<K, L>,
     handler: H,
     context: impl Fn() -> C + Clone + Send + 'static,
 ) -> Result<(), ServeError>
@@ -60,6 +61,7 @@ where
     H: Handler<C> + Send,
     C: 'static,
     K: LoopKind,
+    L: ListenerLayer,
 {
     serve.run::<AsyncServer<H, C>>(move || (handler.clone(), context()))
 }
@@ -87,8 +89,8 @@ where
 /// # Errors
 ///
 /// As [`Serve::run`].
-pub fn run_with_files<H, C, K>(
-    serve: Serve<K>,
+pub fn run_with_files<H, C, K, L>(
+    serve: Serve<K, L>,
     handler: H,
     files: Files,
     context: impl Fn() -> C + Clone + Send + 'static,
@@ -97,6 +99,7 @@ where
     H: Handler<C> + Send,
     C: 'static,
     K: LoopKind,
+    L: ListenerLayer,
 {
     serve.run::<Routed<HandlerOrFiles<H, C>>>(move || ((handler.clone(), files.clone()), context()))
 }

@@ -16,7 +16,8 @@ use crate::scope::Scope;
 /// a listener consists of the address of the inner listener, in its own type, and what the layer
 /// itself needs; [`bind`](Listener::bind) opens the inner listener and wraps it. So layers nest:
 /// `TlsListener<ProxyListener<TcpListener>>` is bound to `tls.at(behind.at(address))`. A layer
-/// forwards everything else, and wraps the accepted sockets if it changes what they do.
+/// forwards everything else, and wraps the accepted sockets if it changes what they do. Code that
+/// opens listeners for other programs takes a [`ListenerLayer`](super::ListenerLayer).
 ///
 /// ```
 /// # use rotor_core as rotor;

@@ -12,7 +12,8 @@
 //! | [`Net`], [`IpNet`] | [`Inet`], [`Unix`] | a family of the three, as one type parameter |
 //!
 //! [`Accepted`] is implemented by machines that can be made from an accepted connection. [`Either`]
-//! joins two kinds of socket. [`TcpListeners`] opens one address for several loops.
+//! joins two kinds of socket. [`TcpListeners`] opens one address for several loops. A
+//! [`ListenerLayer`] goes around a listener of any kind.
 
 mod accepted;
 mod datagram_socket;
@@ -23,6 +24,7 @@ mod kernel;
 mod listen_error;
 mod listen_options;
 mod listener;
+mod listener_layer;
 mod listeners;
 mod read_ahead;
 mod read_buf;
@@ -43,6 +45,7 @@ pub use self::kernel::{Unix, UnixDatagram, UnixListener, UnixStream, listen_unix
 pub use self::listen_error::ListenError;
 pub use self::listen_options::ListenOptions;
 pub use self::listener::Listener;
+pub use self::listener_layer::ListenerLayer;
 pub use self::listeners::TcpListeners;
 pub use self::read_ahead::ReadAhead;
 pub use self::read_buf::ReadBuf;

@@ -54,12 +54,12 @@ fn one_per_thread(listeners: TcpListeners) -> (OpenListeners, StartedCallback) {
     (OpenListeners { queues, address }, Box::new(|_| Ok(())))
 }
 
-/// Takes the listeners of the process that serves at the path, or opens them if there is none. That
-/// process drains once this one serves; `drain_time` is how long this one drains once there is a
-/// next one.
+/// Takes the listeners of this name from the process that serves at the path, or opens them if
+/// there is none. That process drains once this one serves; `drain_time` is how long this one drains
+/// once there is a next one.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn take_over(
-    (path, settings): (&Path, &HandOverSettings),
+    (path, name, settings): (&Path, &str, &HandOverSettings),
     addresses: &[SocketAddr],
     options: &ListenOptions,
     threads: usize,
@@ -67,7 +67,7 @@ pub(super) fn take_over(
 ) -> Result<(OpenListeners, StartedCallback), BoxError> {
     let mut hand_over = HandOver::at(path)?.counting(&settings.rejected_successors);
     let queues =
-        open_first(addresses, |address| Ok(hand_over.tcp("http", *address, options, threads)?))?;
+        open_first(addresses, |address| Ok(hand_over.tcp(name, *address, options, threads)?))?;
     let address = queues.local_address();
     let on_started = move |group: &LoopGroup| {
         match hand_over.ready(group.handle(), drain_time) {
@@ -84,7 +84,7 @@ pub(super) fn take_over(
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(super) fn take_over(
-    _: (&Path, &HandOverSettings),
+    _: (&Path, &str, &HandOverSettings),
     _: &[SocketAddr],
     _: &ListenOptions,
     _: usize,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rotor_core::net::ListenOptions;
+use rotor_core::net::{ListenOptions, ListenerLayer};
 use rotor_core::{Config, Drain, LoopKind, MioKind, Scope};
 use rotor_stream::AcceptConfig;
 
@@ -61,13 +61,14 @@ where
 /// port that the system chose if the address has port 0), and serves. SIGINT or SIGTERM starts a
 /// drain: nothing new is accepted, and requests that are under way or on their way finish
 /// ([`Drain`]). A second signal stops the program at once
-/// ([`drain_on_termination`](rotor_core::signals::drain_on_termination)). If this does not fit, as
-/// for HTTPS (the chapter on TLS in the book has a program), a program can do all of it itself:
-/// `Serve` is about a page of code around [`Loop`](rotor_core::Loop),
-/// [`Accept::listen`](rotor_stream::Accept::listen), [`LoopGroup`](rotor_core::threads::LoopGroup)
-/// and `signals`.
+/// ([`drain_on_termination`](rotor_core::signals::drain_on_termination)). If this does not fit, a
+/// program can do all of it itself: `Serve` is about a page of code around
+/// [`Loop`](rotor_core::Loop), [`Accept::listen`](rotor_stream::Accept::listen),
+/// [`LoopGroup`](rotor_core::threads::LoopGroup) and `signals`.
 ///
-/// Its loops are those of mio, or of [another kind](Serve::loop_kind).
+/// Its loops are those of mio, or of [another kind](Serve::loop_kind). For HTTPS, or behind a
+/// balancer, something is [between HTTP and TCP](Serve::over); the printed line then begins with
+/// `listening on https://`.
 ///
 /// # Examples
 ///
@@ -89,8 +90,9 @@ where
 /// ```
 #[derive(Clone)]
 #[must_use = "nothing is served before `run`"]
-pub struct Serve<K = MioKind> {
+pub struct Serve<K = MioKind, L = ()> {
     kind: K,
+    layer: L,
     settings: Settings,
 }
 
@@ -130,7 +132,7 @@ impl Serve {
             hand_over: HandOverSettings::default(),
             health: None,
         };
-        Serve { kind: MioKind, settings }
+        Serve { kind: MioKind, layer: (), settings }
     }
 
     /// Creates a server with the defaults on a listener that is open already: a runtime opened it,
@@ -148,6 +150,55 @@ impl Serve {
 }
 
 impl<K> Serve<K> {
+    /// Sets what is between HTTP and TCP: `TlsServer` of rotor-tls for HTTPS, `ProxyProtocol` of
+    /// rotor-proxy-protocol behind a balancer that sends its header, both as a pair, the outermost
+    /// first (`(tls, behind)`), or a [layer of your own](ListenerLayer#a-layer-of-your-own).
+    /// Default: nothing.
+    ///
+    /// The layer is put around each listener: of each thread, [given](Serve::on), or [handed
+    /// over](Serve::hand_over). With one that [encrypts](ListenerLayer::is_secure), the printed URL
+    /// is `https`, and so is the name of the listeners in a hand-over.
+    ///
+    /// Clients of TLS get HTTP/2 if the server has the feature `http2` and they agree on `h2`, so
+    /// let `TlsServerConfig::alpn` offer it, before `http/1.1`. If it offers no protocol, all get
+    /// HTTP/1.1. If it offers one that this server does not speak (`h2` without the feature, or a
+    /// misspelled name), [`run`](Serve::run) fails.
+    ///
+    /// # Examples
+    ///
+    /// With `tls` of rotor-tls:
+    ///
+    /// ```text
+    /// let identity = Identity::from_pem_files("site.crt", "site.key")?;
+    /// let tls = TlsServer::new(TlsServerConfig::new(identity).alpn(&[b"h2", b"http/1.1"]))?;
+    /// ```
+    ///
+    /// ```no_run
+    /// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
+    /// use rotor::http::Status;
+    /// use rotor::http::server::{Head, Reply, Response, Scope, Serve, ServeError};
+    /// # use rotor::net::ListenerLayer;
+    ///
+    /// fn hello(_: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+    ///     response.reply(Status::OK, "text/plain", b"Hello, World!")
+    /// }
+    ///
+    /// # fn serve(tls: impl ListenerLayer) -> Result<(), ServeError> {
+    /// // listening on https://0.0.0.0:443/ with 4 threads
+    /// Serve::new("0.0.0.0:443").over(tls).threads(4).run_fn(hello, || ())
+    /// # }
+    /// ```
+    #[doc(alias = "https")]
+    #[doc(alias = "tls")]
+    #[doc(alias = "ssl")]
+    #[doc(alias = "listen_with")]
+    #[doc(alias = "proxy_protocol")]
+    pub fn over<L: ListenerLayer>(self, layer: L) -> Serve<K, L> {
+        Serve { kind: self.kind, layer, settings: self.settings }
+    }
+}
+
+impl<K, L> Serve<K, L> {
     /// Sets the kind of loop. Default: [`MioKind`].
     ///
     /// Each thread opens a loop of its own. If the system does not allow this kind, for example
@@ -155,8 +206,8 @@ impl<K> Serve<K> {
     /// `rotor_uring::UringKind` allows.
     #[doc(alias = "backend")]
     #[doc(alias = "io_uring")]
-    pub fn loop_kind<L: LoopKind>(self, kind: L) -> Serve<L> {
-        Serve { kind, settings: self.settings }
+    pub fn loop_kind<N: LoopKind>(self, kind: N) -> Serve<N, L> {
+        Serve { kind, layer: self.layer, settings: self.settings }
     }
 
     /// Sets the number of threads, each with a loop, a listener and a context of its own. 0 counts
@@ -165,33 +216,36 @@ impl<K> Serve<K> {
     /// The system assigns each connection to one of the threads. Several threads share the port
     /// (`SO_REUSEPORT`), which another process of the same user can also do; a single thread has
     /// the port to itself.
-    pub fn threads(mut self, threads: usize) -> Serve<K> {
+    pub fn threads(mut self, threads: usize) -> Serve<K, L> {
         self.settings.threads = threads.max(1);
         self
     }
 
     /// Sets the options of the listening sockets. Default: [`ListenOptions::new`].
-    pub fn listen_options(mut self, options: ListenOptions) -> Serve<K> {
+    pub fn listen_options(mut self, options: ListenOptions) -> Serve<K, L> {
         self.settings.listen = options;
         self
     }
 
     /// Sets the limits on accepting connections. Default: [`AcceptConfig::new`].
-    pub fn accept_config(mut self, config: AcceptConfig) -> Serve<K> {
+    pub fn accept_config(mut self, config: AcceptConfig) -> Serve<K, L> {
         self.settings.accept = config;
         self
     }
 
     /// Sets the limits of HTTP, the log and the counters. Default: [`ServerConfig::new`]. `make` is
     /// called once by each thread, so that loops share only what `make` captures.
-    pub fn config(mut self, make: impl Fn() -> ServerConfig + Send + Sync + 'static) -> Serve<K> {
+    pub fn config(
+        mut self,
+        make: impl Fn() -> ServerConfig + Send + Sync + 'static,
+    ) -> Serve<K, L> {
         self.settings.config = Arc::new(make);
         self
     }
 
     /// Sets the limits of each loop. One of them, [`Config::machines_max`], limits how many
     /// connections there are at a time. Default: [`Config::new`].
-    pub fn loop_config(mut self, config: Config) -> Serve<K> {
+    pub fn loop_config(mut self, config: Config) -> Serve<K, L> {
         self.settings.loop_config = config;
         self
     }
@@ -200,7 +254,7 @@ impl<K> Serve<K> {
     /// not finished by then are cut off. Default: 10 s. This keeps the other settings of
     /// [`drain`](Serve::drain), such as an announcement or another grace.
     #[doc(alias = "graceful shutdown")]
-    pub fn drain_time_max(mut self, time: Duration) -> Serve<K> {
+    pub fn drain_time_max(mut self, time: Duration) -> Serve<K, L> {
         self.settings.drain = self.settings.drain.time_max(time);
         self
     }
@@ -209,7 +263,7 @@ impl<K> Serve<K> {
     /// announcement first, or with another grace for idle connections. This replaces the time set
     /// by [`drain_time_max`](Serve::drain_time_max). After a [hand-over](Serve::hand_over) only its
     /// time applies, without the announcement.
-    pub fn drain(mut self, drain: Drain) -> Serve<K> {
+    pub fn drain(mut self, drain: Drain) -> Serve<K, L> {
         self.settings.drain = drain;
         self
     }
@@ -218,13 +272,13 @@ impl<K> Serve<K> {
     /// Probes are answered elsewhere, for example with [`serve_at`](Health::serve_at). Default:
     /// none.
     #[doc(alias = "readiness")]
-    pub fn health(mut self, health: Health) -> Serve<K> {
+    pub fn health(mut self, health: Health) -> Serve<K, L> {
         self.settings.health = Some(health);
         self
     }
 }
 
-impl<K: LoopKind> Serve<K> {
+impl<K: LoopKind, L: ListenerLayer> Serve<K, L> {
     /// Serves with a function; see [`ServerFn`]. `context` makes the context of a loop, which its
     /// requests share; it is called once by each thread.
     ///
@@ -252,7 +306,8 @@ impl<K: LoopKind> Serve<K> {
     ///
     /// If the address is invalid, or is a name that the system cannot resolve; if it is in use or
     /// is not an address of this machine; if no thread or descriptor is left; if the standard
-    /// output is closed; if the system refuses loops of this [kind](Serve::loop_kind); if the
+    /// output is closed; if the system refuses loops of this [kind](Serve::loop_kind); if clients of
+    /// the [layer](Serve::over) may agree on a protocol that is not served; if the
     /// [hand-over](Serve::hand_over) failed; or if a loop failed while it ran, after which the
     /// others were stopped. Nothing is left open.
     pub fn run<S: Server + 'static>(
@@ -264,11 +319,12 @@ impl<K: LoopKind> Serve<K> {
     }
 }
 
-impl<K: fmt::Debug> fmt::Debug for Serve<K> {
+impl<K: fmt::Debug, L: fmt::Debug> fmt::Debug for Serve<K, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Settings { address, threads, drain, .. } = &self.settings;
         f.debug_struct("Serve")
             .field("kind", &self.kind)
+            .field("layer", &self.layer)
             .field("address", address)
             .field("threads", threads)
             .field("drain", drain)

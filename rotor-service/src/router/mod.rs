@@ -14,6 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use rotor_core::LoopKind;
+use rotor_core::net::ListenerLayer;
 use rotor_http::Method;
 use rotor_http::server::{Head, Response, Scope, Serve, ServeError};
 
@@ -413,9 +414,9 @@ impl<C: 'static> Router<C> {
     /// # Errors
     ///
     /// As [`Serve::run`].
-    pub fn run<K: LoopKind>(
+    pub fn run<K: LoopKind, L: ListenerLayer>(
         self,
-        serve: Serve<K>,
+        serve: Serve<K, L>,
         context: impl Fn() -> C + Clone + Send + 'static,
     ) -> Result<(), ServeError> {
         let router = Arc::new(self);

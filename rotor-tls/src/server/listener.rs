@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use rotor_core::Scope;
 use rotor_core::backend::Source;
-use rotor_core::net::{ListenOptions, Listener};
+use rotor_core::net::{ListenOptions, Listener, ListenerLayer};
 
 use super::tls_server::TlsServer;
 use crate::stream::TlsStream;
@@ -40,6 +40,25 @@ impl TlsServer {
     /// ([`TcpListeners`](rotor_core::net::TcpListeners)), or one that was passed to the process.
     pub fn over<L>(&self, listener: L) -> TlsListener<L> {
         TlsListener { server: self.clone(), listener }
+    }
+}
+
+/// For code that opens the listeners itself, on any kind of loop, such as
+/// `rotor::http::server::Serve::over`.
+impl ListenerLayer for TlsServer {
+    type Over<L: Listener> = TlsListener<L>;
+
+    fn over<L: Listener>(&self, listener: L) -> TlsListener<L> {
+        TlsServer::over(self, listener)
+    }
+
+    fn is_secure(&self) -> bool {
+        true
+    }
+
+    /// Returns those of [`TlsServerConfig::alpn`](crate::TlsServerConfig::alpn).
+    fn protocols(&self) -> Vec<Vec<u8>> {
+        self.shared.protocols()
     }
 }
 

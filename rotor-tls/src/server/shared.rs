@@ -48,6 +48,11 @@ impl ServerShared {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Returns the protocols that are offered by ALPN, the preferred one first.
+    pub(super) fn protocols(&self) -> Vec<Vec<u8>> {
+        self.current().config.alpn_protocols.clone()
+    }
+
     /// Replaces the identities; everything else stays.
     pub(super) fn reload(&self, identities: &[Identity]) -> Result<(), TlsConfigError> {
         let current = self.current();

@@ -32,7 +32,7 @@ use crate::stream::TlsStream;
 #[doc(alias = "TlsAcceptor")]
 #[doc(alias = "ServerConfig")]
 pub struct TlsServer {
-    shared: Arc<ServerShared>,
+    pub(super) shared: Arc<ServerShared>,
 }
 
 impl TlsServer {

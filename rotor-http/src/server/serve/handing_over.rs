@@ -7,7 +7,7 @@ use rotor_core::hand_over::RejectedSuccessors;
 
 use super::Serve;
 
-impl<K> Serve<K> {
+impl<K, L> Serve<K, L> {
     /// Takes the listeners of the process that serves at `path`, if there is one, and hands them to
     /// the next process that asks at this path; see `rotor_core::hand_over`. Default: neither.
     ///
@@ -16,11 +16,12 @@ impl<K> Serve<K> {
     /// `run` finishes the requests that it has accepted meanwhile, for as long as a drain takes at
     /// most, and fails; the earlier process goes on serving. If that has ended in the meantime,
     /// this process serves, even if it cannot take the path, and then logs the error. In the
-    /// hand-over, the listeners are called `http`. This works on Linux; on other systems `run`
-    /// fails with `Unsupported`. Processes that ask and then do not take over are
-    /// [counted](Serve::rejected_successors).
+    /// hand-over, the listeners are called `http`, or `https` [over TLS](Serve::over): a process
+    /// that begins to encrypt, or no longer does, opens an address of its own. This works on Linux;
+    /// on other systems `run` fails with `Unsupported`. Processes that ask and then do not take
+    /// over are [counted](Serve::rejected_successors).
     #[doc(alias = "restart")]
-    pub fn hand_over(mut self, path: impl Into<PathBuf>) -> Serve<K> {
+    pub fn hand_over(mut self, path: impl Into<PathBuf>) -> Serve<K, L> {
         self.settings.hand_over.path = Some(path.into());
         self
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use rotor_core::net::{Listener, Net};
+use rotor_core::net::{Listener, ListenerLayer, Net};
 use rotor_core::threads::LoopGroup;
 use rotor_core::{
     BoxError, EarlyScope, Exit, Loop, LoopInstance, LoopKind, Response as MachineResponse,
@@ -21,10 +21,13 @@ use super::Serve;
 /// The listeners of a kind of loop.
 type ListenerOf<K> = <<K as LoopKind>::Net as Net>::Listener;
 
-/// A loop of this kind that serves.
-type Listening<S, K> = LoopInstance<HttpAccept<S, ListenerOf<K>>, <K as LoopKind>::Backend>;
+/// Such listeners with a layer around them.
+type Layered<K, L> = <L as ListenerLayer>::Over<ListenerOf<K>>;
 
-impl<K: LoopKind> Serve<K> {
+/// A loop of this kind that serves.
+type Listening<S, K, L> = LoopInstance<HttpAccept<S, Layered<K, L>>, <K as LoopKind>::Backend>;
+
+impl<K: LoopKind, L: ListenerLayer> Serve<K, L> {
     pub(super) fn serve<S: Server + 'static>(
         self,
         parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
@@ -33,6 +36,7 @@ impl<K: LoopKind> Serve<K> {
         if self.settings.listener.is_some() && !no_hand_over {
             return Err("a listener that was given is not handed over".into());
         }
+        check_protocols(&self.layer.protocols(), cfg!(feature = "http2"))?;
         let addresses = self.addresses()?;
         match self.settings.threads {
             1 if no_hand_over => self.run_here::<S>(&addresses, parts),
@@ -74,7 +78,7 @@ impl<K: LoopKind> Serve<K> {
         let address = bound.ok_or("the system does not say where it listens")?;
         // Before the line is printed, because its reader may ask the process to end at once.
         signals::drain_on_termination_with(instance.handle(), self.settings.drain)?;
-        print_line(format_args!("listening on http://{address}/"))?;
+        print_line(format_args!("listening on {}://{address}/", self.scheme()))?;
         self.set_ready();
         check_exit(&instance.run()?)
     }
@@ -86,11 +90,11 @@ impl<K: LoopKind> Serve<K> {
     ) -> Result<(), BoxError> {
         let (threads, drain, health) =
             (self.settings.threads, self.settings.drain, self.settings.health.clone());
-        let hand_over = &self.settings.hand_over;
+        let (scheme, hand_over) = (self.scheme(), &self.settings.hand_over);
         let may_have_predecessor = hand_over.path.is_some();
         let (opened, on_started) = match (hand_over.path.as_deref(), &self.settings.listener) {
             (Some(path), _) => {
-                let at = (path, hand_over);
+                let at = (path, scheme, hand_over);
                 take_over(at, addresses, &self.settings.listen, threads, drain.time())?
             }
             (None, Some(given)) => from_listener(given, threads)?,
@@ -107,7 +111,7 @@ impl<K: LoopKind> Serve<K> {
             .map_err(BoxError::from)
             .and_then(|()| {
                 Ok(print_line(format_args!(
-                    "listening on http://{address}/ with {threads} threads"
+                    "listening on {scheme}://{address}/ with {threads} threads"
                 ))?)
             })
             .and_then(|()| on_started(&group));
@@ -134,7 +138,7 @@ impl<K: LoopKind> Serve<K> {
         &self,
         parts: &impl Fn() -> (S::Seed, S::Context),
         open: impl FnOnce(&mut EarlyScope<'_>) -> Result<Vec<ListenerOf<K>>, BoxError>,
-    ) -> Result<Listening<S, K>, BoxError> {
+    ) -> Result<Listening<S, K, L>, BoxError> {
         // On the loop's own thread, so that neither has to be `Send`.
         let (seed, context) = parts();
         let seed = HttpSeed::new(seed, (self.settings.config)());
@@ -148,15 +152,13 @@ impl<K: LoopKind> Serve<K> {
                 MachineResponse::attempt(|| {
                     listeners = open(scope)?;
                     let first = listeners.pop().ok_or("there is no listener for this loop")?;
-                    Ok(Accept::listen(first, seed.clone(), self.settings.accept.clone(), scope))
+                    Ok(self.listen(first, seed.clone(), scope))
                 })
             })
             .map_err(spawn_error_cause)?;
         for listener in listeners {
             creator
-                .add_machine_with(|scope| {
-                    Accept::listen(listener, seed.clone(), self.settings.accept.clone(), scope)
-                })
+                .add_machine_with(|scope| self.listen(listener, seed.clone(), scope))
                 .map_err(spawn_error_cause)?;
         }
         let mut instance = creator.instantiate(context);
@@ -166,11 +168,41 @@ impl<K: LoopKind> Serve<K> {
         Ok(instance)
     }
 
+    /// Makes the machine of one listener, with the layer around it.
+    fn listen<S: Server>(
+        &self,
+        listener: ListenerOf<K>,
+        seed: HttpSeed<S>,
+        scope: &mut EarlyScope<'_>,
+    ) -> MachineResponse<HttpAccept<S, Layered<K, L>>> {
+        Accept::listen(self.layer.over(listener), seed, self.settings.accept.clone(), scope)
+    }
+
+    /// Returns the scheme of the server's URLs.
+    fn scheme(&self) -> &'static str {
+        if self.layer.is_secure() { "https" } else { "http" }
+    }
+
     fn set_ready(&self) {
         if let Some(health) = &self.settings.health {
             health.set_ready(true);
         }
     }
+}
+
+/// Checks that the server speaks each protocol on which a handshake may agree.
+pub(super) fn check_protocols(protocols: &[Vec<u8>], has_http2: bool) -> Result<(), BoxError> {
+    let not_spoken = protocols.iter().find(|protocol| match &***protocol {
+        b"h2" => !has_http2,
+        b"http/1.1" | b"http/1.0" => false,
+        _ => true,
+    });
+    let Some(protocol) = not_spoken else { return Ok(()) };
+    let problem = match &**protocol {
+        b"h2" => "needs the feature `http2`",
+        _ => "is not spoken here: h2 and http/1.1 are",
+    };
+    Err(format!("clients may agree on {} (ALPN), which {problem}", protocol.escape_ascii()).into())
 }
 
 /// Returns whether a byte may occur in a name or a literal address, including IPv6 with a scope.

@@ -1,3 +1,6 @@
+use rotor_core::net::Listener;
+
+use super::running::check_protocols;
 use super::*;
 use crate::h1::Status;
 
@@ -67,4 +70,50 @@ fn a_listener_opened_elsewhere_cannot_be_handed_over() {
     let server = Serve::on(given).hand_over("nobody-is-here");
     let error = server.run_fn(hello, || ()).expect_err("one or the other");
     assert!(format!("{error:?}").contains("is not handed over"), "{error:?}");
+}
+
+#[test]
+fn a_protocol_that_is_not_spoken_is_named_before_the_address_is_opened() {
+    /// What TLS would offer.
+    #[derive(Clone)]
+    struct Offers(&'static str);
+
+    impl ListenerLayer for Offers {
+        type Over<L: Listener> = L;
+
+        fn over<L: Listener>(&self, listener: L) -> L {
+            listener
+        }
+
+        fn protocols(&self) -> Vec<Vec<u8>> {
+            vec![b"http/1.1".to_vec(), self.0.into()]
+        }
+    }
+
+    for threads in [1, 2] {
+        let server = Serve::new("127.0.0.1:0").over(Offers("http/2")).threads(threads);
+        let error = server.run_fn(hello, || ()).expect_err("that is a misspelled h2");
+        let message = format!("{error:?}");
+        assert!(message.contains("may agree on http/2 (ALPN), which is not spoken"), "{message}");
+    }
+}
+
+#[test]
+fn a_server_without_http2_refuses_to_offer_it() {
+    let offers = |names: &[&str]| names.iter().map(|name| name.as_bytes().to_vec()).collect();
+    for (names, with_http2, without) in [
+        (&[][..], true, true),
+        (&["http/1.1"], true, true),
+        (&["http/1.1", "http/1.0"], true, true),
+        (&["h2", "http/1.1"], true, false),
+        (&["h2"], true, false),
+        (&["H2"], false, false),
+        (&["http/1.1", "spdy/3"], false, false),
+    ] {
+        let offers: Vec<Vec<u8>> = offers(names);
+        assert_eq!(check_protocols(&offers, true).is_ok(), with_http2, "{names:?}");
+        assert_eq!(check_protocols(&offers, false).is_ok(), without, "{names:?}");
+    }
+    let error = check_protocols(&[b"h2".to_vec()], false).expect_err("there is none");
+    assert!(error.to_string().ends_with("which needs the feature `http2`"), "{error}");
 }
