@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example https_server [CHAIN.pem KEY.pem] [ADDRESS:PORT]
-//! listening on https://127.0.0.1:3443/
 //! try: curl --cacert /tmp/rotor-https-4711-0/certificate.pem https://localhost:3443/session
+//! listening on https://127.0.0.1:3443/
 //! ```
 //!
 //! Without files, it makes a self-signed certificate for `localhost` at start, and leaves it with
@@ -13,7 +13,8 @@
 //! files that do not fit together change nothing.
 //!
 //! `GET /` says hello, and `GET /session` shows the result of the handshake. The server listens on
-//! 127.0.0.1:3443 unless told otherwise. On SIGINT or SIGTERM, requests in progress are finished
+//! 127.0.0.1:3443 unless told otherwise. `THREADS` is the number of loops, each with a thread and a
+//! listener of its own (default: one). On SIGINT or SIGTERM, requests in progress are finished
 //! first.
 #![forbid(unsafe_code)]
 
@@ -23,20 +24,15 @@ mod machine;
 use std::env;
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::thread;
 
 use certificate::Files;
 use machine::Hello;
-use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
-use rotor::net::{IpNet, ListenOptions, Listener};
-use rotor::tls::{TlsListener, TlsServer, TlsServerConfig};
-use rotor::{Backend, BoxError, Config, Loop, Response, with_causes};
-use rotor_examples::chosen_loop::on_chosen_loop;
+use rotor::http::server::Serve;
+use rotor::signals::on_hangup;
+use rotor::tls::{TlsServer, TlsServerConfig};
+use rotor::{BoxError, with_causes};
+use rotor_examples::chosen_loop::chosen_kind;
 use rotor_examples::program;
-use rotor_examples::serve::serve;
-use rotor_uring::OnAnyLoop;
-use signal_hook::consts::SIGHUP;
-use signal_hook::iterator::Signals;
 
 fn main() -> ExitCode {
     program::run(https)
@@ -48,56 +44,19 @@ fn https() -> Result<(), BoxError> {
     let address = program::argument(if has_files { 3 } else { 1 }, address)?;
     let files = if has_files { Files::given() } else { Files::make()? };
     let tls = TlsServer::new(TlsServerConfig::new(files.read()?).alpn(&[b"h2", b"http/1.1"]))?;
-    let certificate = (!has_files).then(|| files.certificate().display().to_string());
-    reload_at_hang_up(tls.clone(), files)?;
-    on_chosen_loop(Site { address, tls, certificate })
-}
-
-/// The server, at an address.
-struct Site {
-    address: SocketAddr,
-    tls: TlsServer,
-    /// The path of the certificate that it has made.
-    certificate: Option<String>,
-}
-
-impl OnAnyLoop for Site {
-    type Output = Result<(), BoxError>;
-
-    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
-        let Site { mut address, tls, certificate } = self;
-        let mut creator = Loop::<HttpAccept<Hello, TlsListener<N::Listener>>, B>::with_backend(
-            backend,
-            &Config::new(),
-        )?;
-        creator.add_machine_with(|scope| {
-            Response::attempt(|| {
-                let of_tls = tls.at(address);
-                let listener = TlsListener::bind(&of_tls, &ListenOptions::new(), scope)?;
-                address = listener.local_address().unwrap_or(address);
-                Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
-            })
-        })?;
-        let mut lines = vec![format!("listening on https://{address}/")];
-        if let Some(certificate) = certificate {
-            let port = address.port();
-            lines
-                .push(format!("try: curl --cacert {certificate} https://localhost:{port}/session"));
-        }
-        serve(&mut creator.instantiate(()), &lines)
+    if !has_files {
+        let (certificate, port) = (files.certificate().display(), address.port());
+        eprintln!("try: curl --cacert {certificate} https://localhost:{port}/session");
     }
-}
-
-/// Starts a thread that reads the files again at each SIGHUP, as long as the process lives.
-fn reload_at_hang_up(tls: TlsServer, files: Files) -> Result<(), BoxError> {
-    let mut signals = Signals::new([SIGHUP])?;
-    thread::Builder::new().name("reload".into()).spawn(move || {
-        for _ in signals.forever() {
-            match files.read().and_then(|identity| tls.reload(&[identity])) {
-                Ok(()) => log::warn!("the certificate was read again"),
-                Err(error) => log::error!("the old certificate stays: {}", with_causes(&error)),
-            }
-        }
+    let renewed = tls.clone();
+    on_hangup(move || match files.read().and_then(|identity| renewed.reload(&[identity])) {
+        Ok(()) => log::warn!("the certificate was read again"),
+        Err(error) => log::error!("the old certificate stays: {}", with_causes(&error)),
     })?;
+    let serve = Serve::new(address).over(tls).threads(program::threads()?);
+    match chosen_kind()? {
+        Some(uring) => serve.loop_kind(uring).run::<Hello>(|| ((), ()))?,
+        None => serve.run::<Hello>(|| ((), ()))?,
+    }
     Ok(())
 }

@@ -35,6 +35,12 @@ pub fn argument<T: FromStr + Display>(number: usize, default: T) -> Result<T, Bo
     })
 }
 
+/// Returns the value of the environment variable `THREADS`, or else one.
+pub fn threads() -> Result<usize, BoxError> {
+    let Ok(number) = env::var("THREADS") else { return Ok(1) };
+    number.parse().map_err(|_| format!("THREADS is to be a number, not {number:?}").into())
+}
+
 /// Prints lines and flushes them, whatever standard output is connected to.
 pub fn print(lines: &[String]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();

@@ -32,18 +32,12 @@ fn hello(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) ->
 
 fn which_loop() -> Result<(), BoxError> {
     let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
-    let serve = Serve::new(address).threads(threads()?);
+    let serve = Serve::new(address).threads(program::threads()?);
     match UringKind::chosen(Choice::from_env()?, &UringConfig::new()) {
         Some(uring) => serve.loop_kind(uring).run_fn(hello, || ())?,
         None => serve.run_fn(hello, || ())?,
     }
     Ok(())
-}
-
-/// Returns the value of `THREADS`, or else one.
-fn threads() -> Result<usize, BoxError> {
-    let Ok(number) = std::env::var("THREADS") else { return Ok(1) };
-    number.parse().map_err(|_| format!("THREADS is to be a number, not {number:?}").into())
 }
 
 fn main() -> ExitCode {

@@ -1,8 +1,9 @@
 //! `https_server`: TLS clients, reloading the certificate, and clients that do not speak TLS.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::process::Stdio;
 use std::sync::Arc;
 
 use rcgen::{CertificateParams, KeyPair};
@@ -88,6 +89,19 @@ fn the_server_answers_over_tls_and_reports_the_negotiated_versions() {
     let session = ask(&mut client, "/session");
     assert!(session.starts_with("Tls13 TLS13_"), "{session}");
     assert!(session.ends_with("asked for localhost, from the beginning\n"), "{session}");
+}
+
+#[test]
+fn a_server_with_two_threads_prints_an_https_url() {
+    let mut command = command("https_server");
+    command.env("THREADS", "2").arg("127.0.0.1:0").stdout(Stdio::piped());
+    let mut server = command.spawn().expect("it starts");
+    let mut line = String::new();
+    let read = BufReader::new(server.stdout.take().expect("a pipe")).read_line(&mut line);
+    server.kill().and_then(|()| server.wait()).expect("it ran");
+    read.expect("it prints");
+    assert!(line.starts_with("listening on https://127.0.0.1:"), "{line}");
+    assert!(line.ends_with("/ with 2 threads\n"), "{line}");
 }
 
 #[test]
