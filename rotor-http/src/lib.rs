@@ -65,7 +65,7 @@
 //! [`server::Counters`] counts how often each was reached. A handler has to limit what it stores
 //! itself. A server speaks HTTP/1.0, 1.1 and 2, a client 1.1 and 2. TLS is not part of this crate:
 //! a connection runs on any [`StreamSocket`](rotor_core::net::StreamSocket), wrapping ones
-//! included.
+//! included, and [`Serve::over`](server::Serve::over) puts TLS below a whole program.
 //!
 //! # Versions and features
 //!

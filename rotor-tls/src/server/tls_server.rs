@@ -14,6 +14,10 @@ use crate::stream::TlsStream;
 /// The identities and settings of a server. It is a handle: its clones belong to the same server,
 /// and all its listeners, loops and threads can use them.
 ///
+/// For HTTPS, `rotor::http::server::Serve::over` takes it: `Serve::new(address).over(tls)` is a
+/// program with threads and a graceful end. A program that makes its loop itself binds a
+/// [`TlsListener`](crate::TlsListener) in place of its listener:
+///
 /// ```no_run
 /// # use std::net::SocketAddr;
 /// # use rotor_core::Scope;
