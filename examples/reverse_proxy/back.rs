@@ -96,16 +96,6 @@ impl<C> Back<C> {
         let _client_is_gone = self.front.send(message);
     }
 
-    /// Asks for the next piece of the body once there is room for it: one piece at a time, so that a
-    /// slow upstream slows down the client. Called in every call, because each of them may be the
-    /// first in which there is room.
-    fn ask_for_more(&mut self, request: &Request<'_>) {
-        if self.owes_more && request.room() > 0 {
-            self.owes_more = false;
-            self.send_message(Message::More);
-        }
-    }
-
     /// Processes the messages of the client's side.
     fn process_messages(mut self, request: &mut Request<'_>) -> Next<Self> {
         let mut wants_more = false;
@@ -131,7 +121,12 @@ impl<C> Back<C> {
                 return Next::error(error);
             }
         }
-        self.ask_for_more(request);
+        // One piece at a time, and the next one when this one has been sent, so that a slow
+        // upstream slows down the client.
+        if self.owes_more && request.room() > 0 {
+            self.owes_more = false;
+            self.send_message(Message::More);
+        }
         match wants_more {
             true => Next::recv(self, RecvMode::Blocks).keep_deadline(),
             false => Next::go_on(self).keep_deadline(),
@@ -183,12 +178,11 @@ impl<C> Client for Back<C> {
     }
 
     fn interim_received(
-        mut self,
+        self,
         head: &Head<'_>,
-        request: &mut Request<'_>,
+        _: &mut Request<'_>,
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        self.ask_for_more(request);
         // This side has asked for it itself, so it is not passed on to the client.
         if head.status() == Status::CONTINUE {
             return Next::go_on(self).keep_deadline();
@@ -202,10 +196,9 @@ impl<C> Client for Back<C> {
     fn headers_received(
         mut self,
         head: &Head<'_>,
-        request: &mut Request<'_>,
+        _: &mut Request<'_>,
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        self.ask_for_more(request);
         // The client was promised one protocol. The upstream must not choose another one, or agree
         // to a handshake that was not sent.
         let agrees =
@@ -238,13 +231,7 @@ impl<C> Client for Back<C> {
         Next::recv(self, RecvMode::Blocks).keep_deadline()
     }
 
-    fn response_block(
-        mut self,
-        block: Block,
-        request: &mut Request<'_>,
-        _: &mut Scope<'_, C>,
-    ) -> Next<Self> {
-        self.ask_for_more(request);
+    fn response_block(self, block: Block, _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
         // Reading pauses until the client has taken it; meanwhile, the upstream's bytes stay in the
         // socket.
         self.send_message(Message::Piece(block));

@@ -192,7 +192,10 @@ impl<C: Upstream> Front<C> {
         if self.has_ended {
             return Next::finished();
         }
-        self.ask_for_more(response);
+        if self.owes_more && response.room() > 0 {
+            self.owes_more = false;
+            self.send_message(Message::More);
+        }
         match self.outcome.take().map(Future::take) {
             Some(Outcome::Pending(future)) => self.outcome = Some(future),
             Some(Outcome::Value(Err(error))) => return bad_gateway(&error, response, scope),
@@ -249,15 +252,6 @@ impl<C: Upstream> Front<C> {
         match self.has_no_length && self.takes_trailers && !trailers.is_empty() {
             true => response.done_with_trailers(&borrowed(trailers)),
             false => response.done(),
-        }
-    }
-
-    /// Asks for the next piece of the response once there is room for it. Called in every call,
-    /// because each of them may be the first in which there is.
-    fn ask_for_more(&mut self, response: &Response<'_>) {
-        if self.owes_more && response.room() > 0 {
-            self.owes_more = false;
-            self.send_message(Message::More);
         }
     }
 
@@ -370,12 +364,11 @@ impl<C: Upstream> Server for Front<C> {
     }
 
     fn request_block(
-        mut self,
+        self,
         block: Block,
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        self.ask_for_more(response);
         self.send_message(Message::Piece(block));
         let next = Next::hold(self);
         if response.is_started() {
@@ -386,12 +379,11 @@ impl<C: Upstream> Server for Front<C> {
     }
 
     fn request_end(
-        mut self,
+        self,
         trailers: &Trailers,
-        response: &mut Response<'_>,
+        _: &mut Response<'_>,
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        self.ask_for_more(response);
         self.send_message(Message::End(fields::trailers_of(trailers)));
         Next::go_on(self).keep_deadline()
     }

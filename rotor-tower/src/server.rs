@@ -140,11 +140,9 @@ where
         self.silence_deadline <= now
     }
 
-    /// Continues after a part of the request's body has arrived. If there is room by now, this is
-    /// the call that has to notice it: `response_flushed` is only called for what waits when the
-    /// handler returns.
+    /// Continues after a part of the request's body has arrived.
     fn after_input(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
-        match self.needs_poll || (self.wants_room && response.room() > 0) {
+        match self.needs_poll {
             true => self.advance(response, scope),
             false => self.wait(),
         }

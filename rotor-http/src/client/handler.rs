@@ -163,9 +163,9 @@ pub trait Client: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// Called when the request is not complete and there is room for more. That is when the output
-    /// that was waiting when the handler last returned has shrunk to half the high-water mark, or
-    /// to nothing if it was less than that.
+    /// Called when the request is not complete and there is room for more: output was unsent when
+    /// the handler returned, and has gone down to half the high-water mark, or to nothing if it was
+    /// less than that. The call stays due until it is made; other calls may come first.
     ///
     /// After its whole response, an HTTP/2 server may say that it wants no more of the request
     /// (RST_STREAM, RFC 9113 §8.1). The output is then dropped instead of sent, so that the handler

@@ -55,6 +55,9 @@ pub(super) struct Exchange<S: Server> {
     deadline: HandlerDeadline,
     /// When the handler is to be woken, within its deadline; `Time::NEVER` for not at all.
     wake_at: Time,
+    /// Whether the handler is to be told when there is room: output was unsent after a call, and it
+    /// has not been told since. Other calls may come first.
+    is_flush_due: bool,
     /// Where the end is counted if the exchange is dropped before its end, as when its loop ends.
     counters: Option<Arc<Counters>>,
     /// The body, while it is being stored for the handler.
@@ -133,6 +136,7 @@ impl<S: Server> Exchange<S> {
             drain: DrainNotice::NotSent,
             deadline,
             wake_at: Time::NEVER,
+            is_flush_due: false,
             counters: None,
             #[cfg(feature = "body")]
             storing: None,
@@ -254,6 +258,7 @@ impl<S: Server> Exchange<S> {
                 return Flow::Fail(Status::INTERNAL_SERVER_ERROR);
             }
         };
+        self.is_flush_due |= self.outgoing.unsent() > 0;
         match next.deadline {
             Deadline::Keep => {}
             Deadline::Never => self.deadline = HandlerDeadline::Own(Time::NEVER),
@@ -338,6 +343,15 @@ impl<S: Server> Exchange<S> {
             return storing.is_collecting();
         }
         self.body.is_collecting()
+    }
+
+    /// Tells the handler that there is room.
+    pub(super) fn flushed(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> ExchangeFlow<S> {
+        // If something waits in its place, the handler that follows is told.
+        if matches!(self.handler, Some(Handler::Own(_))) {
+            self.is_flush_due = false;
+        }
+        self.notify(RequestEvent::Flushed, io)
     }
 
     /// Handles a wake-up of the connection, by something of the handler or by a thread that stores

@@ -227,14 +227,13 @@ pub trait Server: Sized {
         Next::fail(Status::INTERNAL_SERVER_ERROR)
     }
 
-    /// Called when there is room for more output: the output that was unsent when the handler last
-    /// returned has gone down to half the high-water mark, or to nothing if it was less than that.
+    /// Called when there is room for more output: output was unsent when the handler returned, and
+    /// has gone down to half the high-water mark, or to nothing if it was less than that.
     ///
-    /// A handler that waits for room and also receives a body (or is woken, or has a deadline) must
-    /// check [`Response::room`] in *every* call: a piece of the body may arrive when there is room
-    /// already, before this method is called. After each call of the handler, only the output that
-    /// is unsent then is waited for. So a handler that stores the piece and writes nothing might
-    /// wait forever.
+    /// The call stays due until it is made: other calls, such as that for a piece of the body, may
+    /// come first and find room already. A handler that uses it there is called again for what it
+    /// has written; one that writes nothing there still gets this call. It comes once for each time
+    /// that output was left unsent, and not merely because there is room.
     ///
     /// The default goes on waiting.
     fn response_flushed(

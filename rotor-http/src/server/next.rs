@@ -30,8 +30,7 @@ impl<S: Server> Next<S> {
     /// the handler held it.
     ///
     /// A handler that holds the body until there is room for the output that it makes of the body
-    /// must check [`Response::room`] in every call; see
-    /// [`response_flushed`](super::Server::response_flushed).
+    /// goes on in [`response_flushed`](super::Server::response_flushed).
     #[doc(alias = "backpressure")]
     pub fn hold(state: S) -> NextBuilder<S> {
         NextBuilder { step: Step::Hold(state) }

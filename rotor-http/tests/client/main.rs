@@ -22,6 +22,7 @@ mod limit_extremes;
 mod loops;
 mod mirror;
 mod names;
+mod pace;
 mod pool;
 mod probe;
 mod reuse;

@@ -77,10 +77,11 @@ impl<K: Client> Exchange<K> {
             self.head_until = Some(now + limits.response_timeout);
         }
         let high = limits.output_high_water;
-        // As after the last call: all of it may be sent by now, and the handler not have been told
-        // yet, because the input with which this step is made goes first.
+        // All that was unsent may be sent by now, and the handler not have been told yet, because
+        // the input with which this step is made goes first.
         let flush = match self.unsent {
-            0 => None,
+            _ if !self.is_flush_due => None,
+            0 if self.request.is_done() => None,
             // Half of the mark is still to be sent then, which keeps the server busy while the
             // handler goes on.
             unsent if unsent > high / 2 && !self.request.is_done() => Some(high / 2),

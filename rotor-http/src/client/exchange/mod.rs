@@ -67,9 +67,11 @@ pub(super) struct Exchange<K: Client> {
     sent: SendHistory,
     /// Whether the request was complete when `prepare_request` returned.
     was_written_in_one_call: bool,
-    /// How much was unsent after the handler's last call. It is told when that is sent, unless
-    /// another call comes first.
+    /// How much was unsent after the handler's last call.
     unsent: usize,
+    /// Whether the handler is to be told when that is sent: it has not been told since a call after
+    /// which something was unsent. Other calls may come first.
+    is_flush_due: bool,
     /// The response's body, while it is being stored for the handler.
     #[cfg(feature = "body")]
     storing: Option<Box<crate::storing::BodyStorer>>,
@@ -121,6 +123,7 @@ impl<K: Client> Exchange<K> {
             sent: SendHistory { on_this_connection: false, on_earlier_connection: was_sent },
             was_written_in_one_call: false,
             unsent: 0,
+            is_flush_due: false,
             #[cfg(feature = "body")]
             storing: None,
         })
@@ -245,7 +248,7 @@ impl<K: Client> Exchange<K> {
         let mut request =
             Request::new(&mut self.request, output, io.config.limits.output_high_water);
         let next = io.scope.guard(|scope| method(handler, bytes, &mut request, scope));
-        self.unsent = output.len();
+        self.record_unsent(output.len());
         self.body.discard_part(part, input);
         self.apply(next, io)
     }
@@ -331,11 +334,18 @@ impl<K: Client> Exchange<K> {
         self.body.is_collecting()
     }
 
+    /// Records how much is unsent after a call of the handler.
+    fn record_unsent(&mut self, unsent: usize) {
+        self.unsent = unsent;
+        self.is_flush_due |= unsent > 0;
+    }
+
     /// Continues after enough output was sent.
     pub(super) fn flushed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> ExchangeFlow<K> {
+        self.is_flush_due = false;
         // The handler has nothing to write, or waits until the server wants the body.
         if self.request.is_done() || self.continue_until.is_some() {
-            self.unsent = io.transport.output.len();
+            self.record_unsent(io.transport.output.len());
             return Flow::Again;
         }
         self.call(io, K::request_flushed)

@@ -101,7 +101,7 @@ impl<K: Client> Exchange<K> {
                 true => handler.body_wanted(&mut request, scope),
                 false => handler.interim_received(head, &mut request, scope),
             });
-            self.unsent = output.len();
+            self.record_unsent(output.len());
             return Some(next);
         }
         self.is_switched = status == Status::SWITCHING_PROTOCOLS
@@ -116,7 +116,7 @@ impl<K: Client> Exchange<K> {
         let handler = self.handler.take()?;
         let mut request = Request::new(&mut self.request, output, high_water);
         let next = scope.guard(|scope| handler.headers_received(head, &mut request, scope));
-        self.unsent = output.len();
+        self.record_unsent(output.len());
         Some(next)
     }
 

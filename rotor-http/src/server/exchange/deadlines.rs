@@ -15,21 +15,18 @@ impl<S: Server> Exchange<S> {
     /// deadline.
     pub(super) fn wait(&mut self, input: Option<usize>, io: &Io<'_, '_, '_, S::Context>) -> Wait {
         let high = io.config.limits_ref().output_high_water;
-        // What was unsent when the handler was last called. All of it may be sent by now, and the
-        // handler not have been told yet: the input with which this step is made goes first.
-        let unsent = match self.handler {
-            Some(Handler::Own(_)) => self.outgoing.unsent(),
-            // The handler that follows finds out in its first call.
-            _ => 0,
-        };
-        let flush = match unsent {
-            0 => None,
+        let flush = match self.handler {
             // Half of the mark is still to be sent then, which keeps the peer busy while the
             // handler goes on.
-            unsent if unsent > high / 2 => Some(high / 2),
+            Some(Handler::Own(_)) if self.is_flush_due && self.outgoing.unsent() > high / 2 => {
+                Some(high / 2)
+            }
             // Called only when everything is sent, and not after each write: so each call of the
-            // handler finds at least half of the mark to fill.
-            _ => Some(0),
+            // handler finds at least half of the mark to fill. All of it may be sent by now,
+            // because the input with which this step is made goes first.
+            Some(Handler::Own(_)) if self.is_flush_due => Some(0),
+            // The handler that follows what waits in its place is told.
+            _ => None,
         };
         // One byte or the end. If it is a byte, the peer has not ended yet, and from then on the
         // exchange waits for neither.

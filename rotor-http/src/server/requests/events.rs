@@ -12,7 +12,6 @@ use crate::server::counters::Counters;
 use crate::server::handler::Server;
 use crate::server::io::Io;
 use crate::server::outgoing::Outgoing;
-use crate::server::request_event::RequestEvent;
 
 impl<S: Server> Requests<S> {
     /// Called when the output has gone down as far as was waited for.
@@ -22,7 +21,7 @@ impl<S: Server> Requests<S> {
     ) -> RequestsFlow<S> {
         match &mut self.state {
             State::Exchange(exchange) => {
-                let flow = exchange.notify(RequestEvent::Flushed, io);
+                let flow = exchange.flushed(io);
                 self.apply_and_advance(flow, io)
             }
             // There is room again for requests that were held back.

@@ -9,9 +9,9 @@ use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::h2::frame_writer::frame_header;
 use crate::h2::{Priority, StreamEvent};
 use crate::server::config::ServerConfig;
+use crate::server::exchange::Exchange;
 use crate::server::handler::Server;
 use crate::server::io::Io;
-use crate::server::request_event::RequestEvent;
 use crate::tunnel::Event;
 
 impl<S: Server> Streams<S> {
@@ -37,7 +37,7 @@ impl<S: Server> Streams<S> {
             if self.children[at].tunnel.is_some() {
                 self.run_tunnel(at, Event::Pass, io);
             } else if self.children[at].is_flushed() {
-                self.step(at, io, |exchange, io| exchange.notify(RequestEvent::Flushed, io));
+                self.step(at, io, Exchange::flushed);
             } else {
                 self.update_child(at, io);
             }

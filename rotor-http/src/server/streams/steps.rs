@@ -28,7 +28,16 @@ impl<S: Server> Streams<S> {
         let room = self.room(at, io.config);
         let flow = self.children[at].step(io.scope, io.config, |exchange, io| {
             exchange.outgoing.room_max = room;
-            first(exchange, io).on_again(|| Flow::batch(|| exchange.receive(io)))
+            let flow = first(exchange, io).on_again(|| Flow::batch(|| exchange.receive(io)));
+            match flow {
+                // Everything was sent before this step, so no frame that is sent will report it.
+                Flow::Wait(wait)
+                    if wait.flush_left() == Some(0) && io.transport.output.is_empty() =>
+                {
+                    exchange.flushed(io).on_again(|| Flow::batch(|| exchange.receive(io)))
+                }
+                flow => flow,
+            }
         });
         let child = &mut self.children[at];
         let flow = match child.is_page_for_protocol() {
