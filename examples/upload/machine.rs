@@ -78,6 +78,6 @@ impl Server for Upload {
     }
 
     fn bad_request(self, error: BodyError, _: &mut Scope<'_, ()>) {
-        log::warn!("an upload ended after {} bytes: {error}", self.count);
+        log::debug!("an upload ended after {} bytes: {error}", self.count);
     }
 }

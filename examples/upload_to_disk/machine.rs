@@ -129,7 +129,7 @@ impl Server for Upload {
     }
 
     fn bad_request(self, error: BodyError, _: &mut Scope<'_, ()>) {
-        log::warn!("{} does not come whole: {error}", self.name);
+        log::debug!("{} does not come whole: {error}", self.name);
     }
 }
 

@@ -76,7 +76,7 @@
 //! | [`backend`], [`LoopKind`] | how a loop waits, and how to use another backend |
 //! | [`Blocking`], [`StuckReport`] | noticing handlers that hold up their loop |
 //! | [`hand_over`] | passing listeners to a successor process |
-//! | [`MachineFailure`], [`with_causes`] | why a machine failed, and how to print that |
+//! | [`MachineFailure`], [`with_causes`], [`LogLimit`] | why a machine failed, how to print that, and how not to print too much |
 //! | [`threads`], [`signals`], [`Drain`], [`Phase`] | several loops; ending gracefully on a signal |
 //!
 //! # Errors
@@ -200,6 +200,7 @@ pub use future::{Future, FutureError, Outcome, Port};
 pub use guard::Panicked;
 pub use handler_times::HandlerTimes;
 pub use histogram::Histogram;
+pub use log_limit::LogLimit;
 pub use loop_kind::{LoopKind, MioKind};
 pub use loop_times::LoopTimes;
 pub use machine::Machine;

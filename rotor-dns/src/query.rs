@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use rotor_core::net::{DatagramSocket, Net, StreamSocket};
-use rotor_core::{Description, Response, Scope, Sender, Time};
+use rotor_core::{Description, LogLimit, Response, Scope, Sender, Time};
 
 use crate::chain::{CHAIN_MAX, min_ttl};
 use crate::config::ResolverConfig;
@@ -23,6 +23,9 @@ use crate::result::QueryResult;
 use crate::special::SpecialName;
 use crate::tcp::Tcp;
 use crate::unguessable::{bind_random_port, query_message};
+
+/// Limits how often forgeries are logged: whoever can send them can do so for each question.
+static FORGERIES: LogLimit = LogLimit::new();
 
 /// How many datagrams are received before the other machines of the loop get their turn.
 const DATAGRAMS_PER_EVENT: u32 = 32;
@@ -180,7 +183,7 @@ where
         let step = match &mut self.channel {
             // A late event of a socket that has been closed.
             Channel::None => Step::Wait,
-            Channel::Udp { .. } => self.receive_datagrams(),
+            Channel::Udp { .. } => self.receive_datagrams(scope.now()),
             Channel::Tcp(tcp) => match tcp.poll() {
                 Ok(None) => Step::Wait,
                 Ok(Some(message)) => self.handle_tcp_message(&message),
@@ -380,7 +383,7 @@ where
     }
 
     /// Receives datagrams until one of them is the answer.
-    fn receive_datagrams(&mut self) -> Step {
+    fn receive_datagrams(&mut self, now: Time) -> Step {
         let Some(server) = self.server() else { return Step::Wait };
         if matches!(self.channel, Channel::Udp { is_sent: false, .. }) {
             let step = self.send(server);
@@ -422,9 +425,12 @@ where
                 }
             }
             if *forgeries >= FORGERIES_MAX {
-                log::warn!(
-                    "{forgeries} datagrams that do not match the question to {server} arrived: using TCP"
-                );
+                if let Some(others) = FORGERIES.try_pass(now) {
+                    log::warn!(
+                        "{forgeries} datagrams that do not match the question to {server} arrived: using TCP \
+                         (as for {others} more questions before)"
+                    );
+                }
                 return Step::UseTcp;
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rotor_body::{Collector, Expected, Progress, Spool, SpoolError};
-use rotor_core::Scope;
+use rotor_core::{LogLimit, Scope, Time};
 use rotor_stream::{Block, BytesHeld};
 
 use crate::h1::framing::Body;
@@ -61,7 +61,8 @@ impl BodyStorer {
             },
             memory: memory.clone(),
         };
-        let collector = Collector::begin(spool, expected, scope).map_err(to_body_error)?;
+        let collector = Collector::begin(spool, expected, scope)
+            .map_err(|error| to_body_error(&error, scope.now()))?;
         Ok(BodyStorer { collector, is_held_by_handler: false, is_continue_pending: false })
     }
 
@@ -84,23 +85,30 @@ impl BodyStorer {
     ) -> Result<Progress, BodyError> {
         let mut progress = Progress::Hold;
         for block in blocks {
-            progress = self.collector.add(block, scope).map_err(to_body_error)?;
+            progress = self
+                .collector
+                .add(block, scope)
+                .map_err(|error| to_body_error(&error, scope.now()))?;
         }
         if is_end {
-            progress = self.collector.end(scope).map_err(to_body_error)?;
+            progress =
+                self.collector.end(scope).map_err(|error| to_body_error(&error, scope.now()))?;
         }
         Ok(progress)
     }
 
     /// Continues after the machine was woken, perhaps by a thread that has written something.
     pub(crate) fn poll<C>(&mut self, scope: &Scope<'_, C>) -> Result<Progress, BodyError> {
-        self.collector.poll(scope).map_err(to_body_error)
+        self.collector.poll(scope).map_err(|error| to_body_error(&error, scope.now()))
     }
 }
 
+/// Limits how often it is logged that a body is not stored: while a disk is full, each upload fails.
+static FAILURES: LogLimit = LogLimit::new();
+
 /// Logs a failure for which the peer is not responsible, and returns what the peer is told.
-fn to_body_error(error: SpoolError) -> BodyError {
-    let (reported, cause) = match &error {
+fn to_body_error(error: &SpoolError, now: Time) -> BodyError {
+    let (reported, cause) = match error {
         SpoolError::TooLarge => return BodyError::TooLarge,
         SpoolError::NoRoom => return BodyError::NoRoom,
         SpoolError::DiskFull(cause) => (BodyError::DiskFull, cause.to_string()),
@@ -109,6 +117,8 @@ fn to_body_error(error: SpoolError) -> BodyError {
         SpoolError::Lost(cause) => (BodyError::Disk, cause.to_string()),
         _ => (BodyError::Disk, String::new()),
     };
-    log::warn!("a body is not stored: {error}: {cause}");
+    if let Some(others) = FAILURES.try_pass(now) {
+        log::warn!("a body is not stored: {error}: {cause} (before, {others} more were not)");
+    }
     reported
 }

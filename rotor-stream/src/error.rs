@@ -163,6 +163,7 @@ quick_error! {
 impl StreamError {
     /// Returns whether the peer or the network is the cause, because it ended the stream too early
     /// or fell silent. Nothing can be fixed at this end, so it need not be treated as an error.
+    /// [`Accept`](crate::Accept) logs such an end of a connection at debug level.
     #[doc(alias = "is_peers_doing")]
     pub fn is_peer_fault(&self) -> bool {
         match self {

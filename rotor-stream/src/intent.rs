@@ -181,7 +181,9 @@ impl<P> Intent<P> {
     }
 
     /// Ends the protocol because it has failed: the connection is dropped at once, together with
-    /// unsent output, and the loop logs the error. If there was unsent output, the connection is
+    /// unsent output, and the loop logs the error. A [`StreamError`](crate::StreamError) that is the
+    /// [peer's fault](crate::StreamError::is_peer_fault) is logged at debug level, and is no failure
+    /// of the machine, if the connection was accepted. If there was unsent output, the connection is
     /// [reset](Intent::reset), so that the peer does not take what it has received for everything.
     ///
     /// To tell the peer something first, write it and return [`done`](Intent::done).

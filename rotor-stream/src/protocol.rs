@@ -150,7 +150,9 @@ pub trait Protocol: Sized {
     /// The expected input may have arrived already: while the peer does not take the output, no
     /// more input is delivered ([`Transport::is_input_held`]).
     ///
-    /// The default ends the protocol with an error, so that a deadline always has an effect.
+    /// The default ends the protocol with an error, so that a deadline always has an effect. On a
+    /// connection that was accepted, that is logged at debug level, like an
+    /// [`exception`](Protocol::exception).
     fn timeout(
         self,
         transport: &mut Transport<'_>,
@@ -164,9 +166,13 @@ pub trait Protocol: Sized {
     /// written.
     ///
     /// It is called only while the protocol waits for input. If the protocol then waits for input
-    /// that cannot come either, it is called again. The default ends the protocol with the error,
-    /// so every ordinary hang-up is logged and counted as a failure. A server, whose clients come
-    /// and go, should return [`Intent::done`] here.
+    /// that cannot come either, it is called again.
+    ///
+    /// The default ends the protocol with the error: the connection is dropped, and unsent output
+    /// is lost. If [`Accept`](crate::Accept) has accepted the connection, this is logged at debug
+    /// level only, because peers come and go; otherwise the loop logs it and counts it as a
+    /// failure. A server whose peers may end their side while they still read returns
+    /// [`Intent::done`] here.
     fn exception(
         self,
         exception: Exception,

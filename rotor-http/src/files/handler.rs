@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use rotor_core::{Future, Outcome, Scope, Time};
+use rotor_core::{Future, LogLimit, Outcome, Scope, Time};
 
 use super::conditions::Conditions;
 use super::config::{Files, Shared};
@@ -47,6 +47,10 @@ enum OpenedPath {
     File(Arc<KnownFile>),
     Directory,
 }
+
+/// Limits how often it is logged that a file cannot be opened: without descriptors, each request
+/// fails.
+static FAILURES: LogLimit = LogLimit::new();
 
 /// A request whose file is being opened.
 struct PendingRequest {
@@ -164,7 +168,11 @@ impl PendingRequest {
             }
             OpenError::Busy(error) | OpenError::Failed(error) => {
                 self.files.shared.known().drop_expired(self.time);
-                log::warn!("a file cannot be opened: {error}");
+                if let Some(others) = FAILURES.try_pass(self.time) {
+                    log::warn!(
+                        "a file cannot be opened: {error} (before, {others} more could not)"
+                    );
+                }
             }
         }
     }

@@ -1,15 +1,17 @@
 //! `Accept`: the machine that accepts connections and makes a machine for each.
 //!
 //! `listening` does the listening, `seed` is what machines are made from, `connections` counts the
-//! connections.
+//! connections, `peer_fault` says which of their failures are no failures of this end.
 
 mod config;
 mod connections;
 mod failure;
 mod inherited;
 mod listening;
+mod peer_fault;
 mod seed;
 
+use std::any::type_name;
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -21,6 +23,7 @@ pub use self::config::AcceptConfig;
 use self::connections::ConnectionGuard;
 pub use self::inherited::InheritedListeners;
 use self::listening::Listening;
+use self::peer_fault::{map_end_in_place, without_peer_fault};
 pub use self::seed::AcceptSeed;
 use self::seed::Origin;
 use crate::error::StreamError;
@@ -130,7 +133,8 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
     fn create(seed: AcceptSeed<M, L>, scope: &mut Scope<'_, M::Context>) -> Response<Self> {
         match seed.origin {
             Origin::Accepted { socket, peer, shared, guard } => {
-                M::accepted(socket, peer, shared, scope)
+                let response = M::accepted(socket, peer, shared, scope);
+                without_peer_fault(response, scope.token(), type_name::<M>())
                     .wrap(|machine| Accept::from_connection(machine, Some(guard)))
             }
             Origin::ClonePanicked { socket, panicked } => {
@@ -151,9 +155,16 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
         scope: &mut Scope<'_, M::Context>,
     ) -> Response<Self, Self::Seed> {
         match self.role {
-            Role::Connection { machine, guard } => machine
-                .handle(event.filter_map(AcceptSeed::into_spawned), scope)
-                .map(|machine| Accept::from_connection(machine, guard), AcceptSeed::from_seed),
+            Role::Connection { machine, guard } => {
+                let name = machine.type_name();
+                let response = machine.handle(event.filter_map(AcceptSeed::into_spawned), scope);
+                let response = match guard {
+                    Some(_) => without_peer_fault(response, scope.token(), name),
+                    None => response,
+                };
+                response
+                    .map(|machine| Accept::from_connection(machine, guard), AcceptSeed::from_seed)
+            }
             Role::Listening(listening) => listening
                 .handle(event, scope)
                 .map(|listening| Accept { role: Role::Listening(listening) }, |seed| seed),
@@ -167,9 +178,14 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
         scope: &mut Scope<'_, M::Context>,
     ) -> InPlace<Self::Seed> {
         match &mut self.role {
-            Role::Connection { machine, .. } => machine
-                .handle_in_place(event.filter_map(AcceptSeed::into_spawned), scope)
-                .map(AcceptSeed::from_seed),
+            Role::Connection { machine, guard } => {
+                let event = event.filter_map(AcceptSeed::into_spawned);
+                let answer = machine.handle_in_place(event, scope).map(AcceptSeed::from_seed);
+                map_end_in_place(answer, |response| match guard {
+                    Some(_) => without_peer_fault(response, scope.token(), machine.type_name()),
+                    None => response,
+                })
+            }
             // It is a pointer, so passing it by value costs nothing.
             Role::Listening(_) => InPlace::Declined(event),
         }
@@ -196,7 +212,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
     fn type_name(&self) -> &'static str {
         match &self.role {
             Role::Connection { machine, .. } => machine.type_name(),
-            Role::Listening(_) => std::any::type_name::<L>(),
+            Role::Listening(_) => type_name::<L>(),
         }
     }
 }
