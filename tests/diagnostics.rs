@@ -13,6 +13,7 @@ use rotor::http::client::{ByAddress, ByName, Client, Connection, Connector, Requ
 use rotor::http::server::{Head, HttpAccept, Route, Routed, Next, NoUpgrade, Response as Page, Serve, Server};
 use rotor::net::{DatagramSocket, Inet, IpNet, Listener, Net, StreamSocket, TcpListener, TcpStream, Unix};
 use rotor::stream::{Accept, Intent, Matched, Protocol, Stream, Transport};
+use rotor::http::rotor_routes;
 use rotor::{Backend, BackendHandle, Config, Interest, Loop, Scope, rotor_compose};
 use std::net as std_net;
 
@@ -34,6 +35,13 @@ impl Protocol for Echo {
 }
 
 struct Hello;
+struct Upgrading;
+impl Server for Upgrading {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = Echo;
+    fn headers_received(_: (), _: &Head<'_>, _: &mut Page<'_>, _: &mut Scope<'_, ()>) -> Next<Self> { Next::finished() }
+}
 impl Server for Hello {
     type Context = ();
     type Seed = ();
@@ -151,6 +159,52 @@ fn a_wrong_composition_is_reported_by_the_macro_or_at_the_part() {
         let said = compile(60 + number, program);
         assert!(said.contains(problem), "{program}: no {problem:?} in\n{said}");
         let errors = said.matches("error[").count() + said.matches("error: expected").count();
+        assert!((1..=errors_max).contains(&errors), "{program}: {errors} errors in\n{said}");
+    }
+}
+
+#[test]
+fn a_wrong_combination_of_servers_is_reported_by_the_macro_or_at_the_part() {
+    const FORM: &str = "expected `server NAME / SEED <CONTEXT> { PART(SERVER) if CONDITION, .. }`";
+    let right = "rotor_routes! { server Site / Seeds <()> {
+        a(Hello) if |head, _| head.path() == \"/a\", b(Hello) } } run::<HttpAccept<Site, TcpListener>>();";
+    assert_eq!(compile(80, right), "");
+    // Each method reports a wrong part, with the same words.
+    let cases: [(&str, &str, usize); 8] = [
+        ("rotor_routes! { server Site <()> { a(Hello) } }", FORM, 1),
+        ("rotor_routes! { server Site / Seeds { a(Hello) } }", FORM, 1),
+        ("rotor_routes! { enum Site / Seeds <()> { a(Hello) } }", FORM, 1),
+        (
+            "rotor_routes! { server Site / Seeds <()> { a(Hello), b(Hello) } }",
+            "`a` gets every request, and the parts after it none: give it a condition",
+            1,
+        ),
+        (
+            "rotor_routes! { server Site / Seeds <()> { a(Hello) if |_, _| true, b(Foo) } }",
+            "`Foo` does not handle HTTP requests",
+            16,
+        ),
+        (
+            "rotor_routes! { server Site / Seeds <Other> { a(Hello) if |_, _| true, b(Hello) } }",
+            "type mismatch resolving `<Hello as Server>::Context == Other`",
+            11,
+        ),
+        (
+            "rotor_routes! { server Site / Seeds <()> { a(Hello) if |_, _| true, b(Upgrading) } }",
+            "type mismatch resolving `<Upgrading as Server>::Upgrade == NoUpgrade<()>`",
+            3,
+        ),
+        (
+            "rotor_routes! { server Site / Seeds <()> { a(Hello) if |head| true, b(Hello) } }",
+            "closure is expected to take 2 arguments",
+            1,
+        ),
+    ];
+    for (number, (program, problem, errors_max)) in cases.into_iter().enumerate() {
+        let said = compile(81 + number, program);
+        assert!(said.contains(problem), "{program}: no {problem:?} in\n{said}");
+        let errors = said.matches("error[").count() + said.matches("error: ").count();
+        let errors = errors - said.matches("error: aborting").count();
         assert!((1..=errors_max).contains(&errors), "{program}: {errors} errors in\n{said}");
     }
 }

@@ -14,7 +14,7 @@
 //! | [`Server`], [`RequestEvent`], [`Next`], [`Reply`], [`RecvMode`] | a handler, the events that it receives, what it returns, how it receives the body |
 //! | [`Head`], [`Response`] | what a handler is given: the request's head, and the writer of its response |
 //! | [`Intercepted`], [`Around`] | code that sees each request before its handler, and code that runs around every call of a handler |
-//! | [`Routed`], [`WithUpgrade`], [`NoUpgrade`] | two servers side by side, even if only one of them upgrades; no other protocol on the same connection |
+//! | [`rotor_routes!`](crate::rotor_routes), [`Routed`], [`WithUpgrade`], [`NoUpgrade`] | several servers side by side, even if only some of them upgrade; no other protocol on the same connection |
 //! | [`bind`], [`listen`], [`HttpSeed`], [`ServerConfig`], [`Counters`], [`AccessLog`] | setting up and observing a server |
 //! | [`Connection`], [`HttpStream`], [`HttpAccept`] | the types of the machines |
 //!
@@ -55,6 +55,7 @@ mod reply;
 mod request_event;
 mod requests;
 mod response;
+mod rotor_routes;
 mod routed;
 mod serve;
 mod serve_error;
@@ -70,6 +71,8 @@ mod traffic;
 mod unwanted;
 mod with_upgrade;
 
+#[doc(hidden)]
+pub use rotor_core::Description;
 pub use rotor_core::Scope;
 
 pub use self::access_log::{AccessLog, AccessLogConfig, LogFormat, LogReopener, LostLines};
@@ -87,6 +90,8 @@ pub use self::listen::{HttpAccept, bind, listen};
 pub use self::reply::Reply;
 pub use self::request_event::RequestEvent;
 pub use self::response::Response;
+#[doc(hidden)]
+pub use self::rotor_routes::{check_route, refuse_route, start_route};
 pub use self::routed::{Route, Routed};
 pub use self::serve::{Serve, serve};
 pub use self::serve_error::ServeError;

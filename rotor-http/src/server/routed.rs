@@ -8,6 +8,7 @@ use super::handler::{Next, Server};
 use super::head::Head;
 use super::request_event::RequestEvent;
 use super::response::Response;
+use super::rotor_routes::start_route;
 use crate::semantics::error::BodyError;
 use crate::semantics::method::Method;
 use crate::semantics::status::Status;
@@ -51,8 +52,8 @@ pub trait Route: 'static {
 /// A server made of two others: [`Route`] decides from each request's head which of them handles
 /// it.
 ///
-/// Each handler gets every call that it would get without this. For three servers, make one of the
-/// two a `Routed` itself. To wrap a single handler and change what it returns, use [`Next::map`].
+/// Each handler gets every call that it would get without this. For more than two servers, use
+/// [`rotor_routes!`](crate::rotor_routes), which names them and their seeds. To wrap a single handler and change what it returns, use [`Next::map`].
 /// Both servers see the whole path; to serve files below a part of the path, set
 /// `FilesConfig::mounted_at`.
 ///
@@ -157,23 +158,9 @@ impl<R: Route> Server for Routed<R> {
         response: &mut Response<'_>,
         scope: ScopeMut<'_, '_, R>,
     ) -> Next<Self> {
-        let is_first = R::is_first_of(head, &first, &second);
-        let is_supported = match is_first {
-            true => R::First::supports(head.method()),
-            false => R::Second::supports(head.method()),
-        };
-        if !is_supported {
-            // Same as for a method that neither server accepts, so that a peer cannot tell one 501
-            // from the other.
-            response.close_unless_framed();
-            Self::emit_error_page(Status::NOT_IMPLEMENTED, response);
-            return Next::finished();
-        }
-        match is_first {
-            true => R::First::headers_received(first, head, response, scope).wrap(Routed::First),
-            false => {
-                R::Second::headers_received(second, head, response, scope).wrap(Routed::Second)
-            }
+        match R::is_first_of(head, &first, &second) {
+            true => start_route(first, head, response, scope, Routed::First),
+            false => start_route(second, head, response, scope, Routed::Second),
         }
     }
 

@@ -1,4 +1,5 @@
-//! `Routed` and `Next::map`: a wrapped handler gets the same calls as without the wrapper.
+//! `Routed`, `rotor_routes!` and `Next::map`: a wrapped handler gets the same calls as without the
+//! wrapper.
 
 use std::io::Write;
 
@@ -8,7 +9,7 @@ use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Server,
     ServerConfig, WithUpgrade,
 };
-use rotor_http::{BodyError, Method, Status, Trailers};
+use rotor_http::{BodyError, Method, Status, Trailers, rotor_routes};
 use rotor_stream::testing::Driver;
 use rotor_stream::{Block, Intent, Matched, Protocol, Transport};
 
@@ -144,14 +145,82 @@ impl Route for ByDigit {
     }
 }
 
-type Both = Driver<Connection<Routed<ByDigit>>>;
-
-fn both() -> Both {
-    Driver::new(HttpSeed::new((1, 2), ServerConfig::new()), Context::new())
+fn is_for_one(head: &Head<'_>, _: &u8) -> bool {
+    head.path().starts_with("/1")
 }
 
-fn check(number: u8, path: &str, act: impl FnOnce(&mut Both), events: &[&str], answers: &str) {
-    let mut driver = both();
+rotor_routes! {
+    /// The same servers, and one more.
+    server ByName / ByNameSeed <Context> {
+        one(RecordingServer<1>) if is_for_one,
+        // A condition may use the seed of its part.
+        two(WithUpgrade<RecordingServer<2>, NoUpgrade<Context>>)
+            if |head, two| head.path().as_bytes()[1] == b'0' + two,
+        three(RecordingServer<3>) if |head, _| head.path().starts_with("/3"),
+    }
+}
+
+/// A server that consists of these servers.
+trait Combined: Server<Context = Context> + 'static {
+    fn seed() -> Self::Seed;
+}
+
+impl Combined for Routed<ByDigit> {
+    fn seed() -> (u8, u8) {
+        (1, 2)
+    }
+}
+
+impl Combined for ByName {
+    fn seed() -> ByNameSeed {
+        ByNameSeed { one: 1, two: 2, three: 3 }
+    }
+}
+
+type Both<S> = Driver<Connection<S>>;
+
+fn both<S: Combined>() -> Both<S> {
+    Driver::new(HttpSeed::new(S::seed(), ServerConfig::new()), Context::new())
+}
+
+/// Makes a test of each form of combination of the functions.
+macro_rules! in_both_forms {
+    ($($name:ident;)+) => {
+        mod by_route {
+            $(
+                #[test]
+                fn $name() {
+                    super::$name::<super::Routed<super::ByDigit>>();
+                }
+            )+
+        }
+        mod by_macro {
+            $(
+                #[test]
+                fn $name() {
+                    super::$name::<super::ByName>();
+                }
+            )+
+        }
+    };
+}
+
+in_both_forms! {
+    a_handler_of_either_server_gets_every_call;
+    a_handler_of_either_server_describes_itself;
+    a_half_close_after_a_request_is_reported_once;
+    a_method_supported_only_by_the_other_server_is_refused;
+    an_unsupported_method_of_a_route_keeps_the_http2_connection;
+}
+
+fn check<S: Combined>(
+    number: u8,
+    path: &str,
+    act: impl FnOnce(&mut Both<S>),
+    events: &[&str],
+    answers: &str,
+) {
+    let mut driver = both::<S>();
     let start = format!("POST /{number}{path}");
     driver.send(&request(&start, "Transfer-Encoding: chunked\r\n", "2\r\nhi\r\n"));
     act(&mut driver);
@@ -162,42 +231,46 @@ fn check(number: u8, path: &str, act: impl FnOnce(&mut Both), events: &[&str], a
     assert_eq!(driver.failures(), [""; 0], "{start}");
 }
 
-#[test]
-fn a_handler_of_either_server_gets_every_call() {
+fn a_handler_of_either_server_gets_every_call<S: Combined>() {
     for number in [1, 2] {
         let end = b"0\r\nX: y\r\n\r\n";
-        check(number, "whole", |driver| driver.send(end), &["whole 2"], "200 whole 2");
-        check(
+        check::<S>(number, "whole", |driver| driver.send(end), &["whole 2"], "200 whole 2");
+        check::<S>(
             number,
             "pieces",
             |driver| driver.send(end),
             &["chunk 2", "end 1", "flushed"],
             "200 123456789",
         );
-        check(
+        check::<S>(
             number,
             "blocks",
             |driver| driver.send(end),
             &["block 2", "end 1", "flushed"],
             "200 123456789",
         );
-        check(number, "alarm", |driver| driver.advance(seconds(3)), &["timeout"], "200 timeout");
-        check(number, "wait", |driver| driver.wakeup(), &["wakeup"], "200 wakeup");
-        check(
+        check::<S>(
+            number,
+            "alarm",
+            |driver| driver.advance(seconds(3)),
+            &["timeout"],
+            "200 timeout",
+        );
+        check::<S>(number, "wait", |driver| driver.wakeup(), &["wakeup"], "200 wakeup");
+        check::<S>(
             number,
             "wait",
             |driver| driver.drain(seconds(9)),
             &["draining"],
             "200 draining close",
         );
-        check(number, "whole", |driver| driver.end(), &["bad Truncated"], "400 close");
+        check::<S>(number, "whole", |driver| driver.end(), &["bad Truncated"], "400 close");
     }
 }
 
-#[test]
-fn a_handler_of_either_server_describes_itself() {
+fn a_handler_of_either_server_describes_itself<S: Combined>() {
     for (path, expected) in [("/1wait", "one"), ("/2wait", "two")] {
-        let mut driver = both();
+        let mut driver = both::<S>();
         driver.send(&get(path));
         let (_, machine) = driver.test().instance().machines().iter().next().expect("one");
         let mut description = Description::new();
@@ -206,10 +279,9 @@ fn a_handler_of_either_server_describes_itself() {
     }
 }
 
-#[test]
-fn a_half_close_after_a_request_is_reported_once() {
+fn a_half_close_after_a_request_is_reported_once<S: Combined>() {
     for number in [1, 2] {
-        let mut driver = both();
+        let mut driver = both::<S>();
         driver.send(&get(&format!("/{number}wait")));
         driver.end();
         assert_eq!(transcript(&driver.take_received()), "200 peer ended", "{number}");
@@ -218,7 +290,7 @@ fn a_half_close_after_a_request_is_reported_once() {
     }
     // If another request is buffered, the half-close is not looked for; that request is answered in
     // its turn.
-    let mut driver = both();
+    let mut driver = both::<S>();
     driver.send(&[get("/1wait"), get("/2wait")].concat());
     driver.end();
     assert_eq!(transcript(&driver.take_received()), "");
@@ -226,12 +298,11 @@ fn a_half_close_after_a_request_is_reported_once() {
     assert_eq!(transcript(&driver.take_received()), "200 wakeup | 200 peer ended");
 }
 
-#[test]
-fn a_method_supported_only_by_the_other_server_is_refused() {
+fn a_method_supported_only_by_the_other_server_is_refused<S: Combined>() {
     for (start, expected) in
         [("DELETE /1wait", ""), ("DELETE /2wait", "501 close"), ("PATCH /1wait", "501 close")]
     {
-        let mut driver = both();
+        let mut driver = both::<S>();
         driver.send(&[request(start, "", ""), get("/2wait")].concat());
         assert_eq!(transcript(&driver.take_received()), expected, "{start}");
         assert_eq!(driver.context().len(), usize::from(expected.is_empty()), "{start}");
@@ -239,10 +310,9 @@ fn a_method_supported_only_by_the_other_server_is_refused() {
 }
 
 /// On HTTP/2, an unsupported method on one stream must not end the other streams.
-#[test]
-fn an_unsupported_method_of_a_route_keeps_the_http2_connection() {
-    let seed = HttpSeed::new((1, 2), http2::config());
-    let mut driver: Both = Driver::new(seed, Context::new());
+fn an_unsupported_method_of_a_route_keeps_the_http2_connection<S: Combined>() {
+    let seed = HttpSeed::new(S::seed(), http2::config());
+    let mut driver: Both<S> = Driver::new(seed, Context::new());
     let refused = http2::headers(1, "DELETE", "/2wait", &[], true);
     driver.send(&[http2::preface_and_settings(&[]), refused].concat());
     let received = driver.take_received();
@@ -325,4 +395,70 @@ fn servers_with_and_without_an_upgrade_can_be_combined() {
     let mut driver = Driver::<Connection<Routed<PagesOrUpgrade>>>::new(seed, Context::new());
     driver.send(b"nonsense\r\n\r\n");
     assert!(driver.take_received().ends_with(b"\r\n\r\n1"), "as `RecordingServer<1>` has it");
+}
+
+#[test]
+fn a_request_goes_to_the_first_part_whose_condition_it_meets_or_gets_404() {
+    let mut driver = both::<ByName>();
+    driver.send(&get("/3wait"));
+    driver.wakeup();
+    assert_eq!(transcript(&driver.take_received()), "200 wakeup");
+    assert_eq!(driver.context()[..], ["3 /3wait", "3 wakeup"]);
+    driver.send(&get("/4wait"));
+    // The first server writes the page, and the connection goes on.
+    let received = driver.take_received();
+    assert_eq!(transcript(&received), "404");
+    assert!(received.ends_with(b"\r\n\r\n1"), "{}", received.escape_ascii());
+    driver.send(&get("/1wait"));
+    driver.wakeup();
+    assert_eq!(transcript(&driver.take_received()), "200 wakeup");
+}
+
+/// A server that any context can have.
+struct AnyContext<C>(std::marker::PhantomData<fn(C)>);
+
+impl<C> Server for AnyContext<C> {
+    type Context = C;
+    type Seed = &'static str;
+    type Upgrade = NoUpgrade<C>;
+
+    fn headers_received(
+        text: &'static str,
+        _: &Head<'_>,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        response.reply(Status::OK, "text/plain", text.as_bytes()).into()
+    }
+}
+
+rotor_routes! {
+    server OfAnyContext / OfAnyContextSeed <C> where [C: 'static] {
+        left(AnyContext<C>) if |head, _| head.path() == "/left",
+        right(AnyContext<C>),
+    }
+}
+
+rotor_routes! {
+    server WithAnother<S: Combined> / WithAnotherSeed <Context>
+    where [S: Server<Upgrade = NoUpgrade<Context>>] {
+        own(AnyContext<Context>) if |head, _| head.path() == "/own",
+        other(S),
+    }
+}
+
+#[test]
+fn a_combined_server_may_be_generic() {
+    let seed = OfAnyContextSeed { left: "l", right: "r" };
+    let seed = HttpSeed::<OfAnyContext<u8>>::new(seed, ServerConfig::new());
+    let mut driver = Driver::<Connection<OfAnyContext<u8>>>::new(seed, 7);
+    driver.send(&[get("/left"), get("/")].concat());
+    assert_eq!(transcript(&driver.take_received()), "200 l | 200 r");
+    let seed = WithAnotherSeed { own: "o", other: ByName::seed() };
+    let seed = HttpSeed::<WithAnother<ByName>>::new(seed, ServerConfig::new());
+    let mut driver = Driver::<Connection<WithAnother<ByName>>>::new(seed, Context::new());
+    driver.send(&get("/own"));
+    driver.send(&get("/1wait"));
+    driver.wakeup();
+    assert_eq!(transcript(&driver.take_received()), "200 o | 200 wakeup");
 }
