@@ -15,6 +15,11 @@ use crate::resolve::{HasResolver, HostName, ResolveError, ResolveResult};
 /// context has a resolver. A wrapping socket with its own type of target implements this trait for
 /// that type: with [`Resolution::Known`], or with the [`map`](Resolution::map) of what a
 /// destination of the inner socket resolves to.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a destination of `{S}` in a loop with the context `{C}`",
+    note = "an address is one for the sockets that connect to it: of a generic socket, say so with `S: StreamSocket<Target = SocketAddr>`",
+    note = "a `Host` is one if the context has a resolver: implement `HasResolver` for it"
+)]
 pub trait Destination<S: StreamSocket, C>: 'static {
     /// Returns whether a connection to this destination may agree on this protocol in its
     /// handshake, like [`StreamSocket::may_agree_on`] for targets. Default: no.
@@ -112,6 +117,13 @@ impl Host {
     /// Makes the host with this name.
     pub fn new(name: impl Into<HostName>, port: u16) -> Host {
         Host { name: name.into(), port }
+    }
+}
+
+/// A host whose name is an address as text, for destinations of which some have a name.
+impl From<SocketAddr> for Host {
+    fn from(address: SocketAddr) -> Host {
+        Host::new(address.ip().to_string(), address.port())
     }
 }
 

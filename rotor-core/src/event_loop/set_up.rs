@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use super::broadcast::Broadcast;
 use super::core::Core;
 use super::drop_on_drain::DropOnDrain;
 use super::handle::{Control, LoopHandle};
@@ -222,6 +223,12 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     /// Returns a handle that stops or drains the loop from any thread.
     pub fn handle(&self) -> LoopHandle {
         LoopHandle::new(self.control.clone())
+    }
+
+    /// Returns a handle that runs closures between the handlers of this loop, or adds machines to
+    /// it, for example for a context whose machines make machines of other kinds.
+    pub fn broadcast(&self) -> Broadcast<M> {
+        Broadcast::new(self.core.posts().clone())
     }
 
     /// Returns a handle that reads the loop's statistics from any thread, for example for a context

@@ -395,6 +395,8 @@ impl Part {
     }
 
     /// Returns the data of the part.
+    #[doc(alias = "bytes")]
+    #[doc(alias = "body")]
     pub fn data(&self) -> &[u8] {
         &self.data
     }
