@@ -108,7 +108,8 @@ quick_error! {
             display("it closed the TCP connection before its answer was whole")
         }
         /// The server's answer takes more memory than
-        /// [`ANSWER_BYTES_MAX`](crate::ANSWER_BYTES_MAX).
+        /// [`ANSWER_BYTES_MAX`](crate::ANSWER_BYTES_MAX), or its message takes more than 1 MiB,
+        /// with records that do not belong to the answer.
         TooLarge {
             display("its answer takes too much memory")
         }

@@ -163,7 +163,9 @@ pub(crate) fn decode(
         other => return Err(ServerFault::Code(other.to_int())),
     };
     let answers = message.answer().map_err(|_| ServerFault::Malformed)?;
-    let (records, authority) = records(answers).map_err(|_| ServerFault::Malformed)?;
+    let (records, authority) = records(question.kind, answers)
+        .map_err(|_| ServerFault::Malformed)?
+        .ok_or(ServerFault::TooLarge)?;
     let chain = chain::follow(question, &records, hops_max).map_err(|excess| match excess {
         Excess::Aliases => ServerFault::ChainTooLong,
         Excess::Bytes => ServerFault::TooLarge,
@@ -191,13 +193,24 @@ pub(crate) fn decode(
 
 type Section<'a> = RecordSection<'a, [u8]>;
 
-/// Returns the records of the answer section that can matter, and the section after it.
-fn records(mut answers: Section<'_>) -> Result<(Vec<Record>, Option<Section<'_>>), ParseError> {
-    let mut records = Vec::new();
+/// How many bytes of memory the records of a message may take while it is decoded, with those that
+/// do not belong to the answer: three times what a message of 64 KiB full of addresses takes. Two
+/// bytes of a message can stand for a name of a kilobyte.
+const DECODED_BYTES_MAX: usize = 1 << 20;
+
+/// The records of the answer section that can matter, and the section after it.
+type Records<'a> = (Vec<Record>, Option<Section<'a>>);
+
+/// Returns the records that can matter to a question of this kind; `None` if they take too much
+/// memory.
+fn records(kind: Kind, mut answers: Section<'_>) -> Result<Option<Records<'_>>, ParseError> {
+    let mut records = Vec::<Record>::new();
+    let (mut held, mut last_owner) = (0, None);
     for parsed in answers.by_ref() {
         let parsed = parsed?;
-        // No other class was asked for.
-        if parsed.class() != Class::IN {
+        // No other class or kind was asked for, and only aliases lead on.
+        let can_matter = [rtype(kind), Rtype::CNAME].contains(&parsed.rtype());
+        if parsed.class() != Class::IN || !can_matter {
             continue;
         }
         let data = match parsed.rtype() {
@@ -229,11 +242,25 @@ fn records(mut answers: Section<'_>) -> Result<(Vec<Record>, Option<Section<'_>>
             _ => None,
         };
         if let Some(data) = data {
-            let owner = to_name(&parsed.owner());
+            let wire_owner = parsed.owner();
+            // Most records have the same owner as the one before, and share its name.
+            let owner = match records.last().filter(|_| last_owner == Some(wire_owner)) {
+                Some(last) => last.owner.clone(),
+                None => {
+                    let owner = to_name(&wire_owner);
+                    held += owner.held_bytes();
+                    owner
+                }
+            };
+            last_owner = Some(wire_owner);
+            held += size_of::<Record>() + data.held_bytes();
+            if held > DECODED_BYTES_MAX {
+                return Ok(None);
+            }
             records.push(Record { owner, ttl: parsed.ttl().into_duration(), data });
         }
     }
-    Ok((records, answers.next_section()?))
+    Ok(Some((records, answers.next_section()?)))
 }
 
 fn to_name(name: &ParsedName<&[u8]>) -> crate::name::Name {

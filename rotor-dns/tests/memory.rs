@@ -23,7 +23,7 @@ use rotor_sim::Sim;
 use rotor_sim::net::SimNet;
 use simulated::serving;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
-use wire::{A, SRV, TXT, asked, found, name, record};
+use wire::{A, CNAME, SRV, TXT, asked, found, name, record};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -131,6 +131,31 @@ fn long_names(query: &[u8]) -> Vec<u8> {
     // Behind the question and the fields of the first record.
     let place = 0xC000 | (query.len() + 2 + 10 + 6) as u16;
     longest(query, &srv(&long), &srv(&place.to_be_bytes()))
+}
+
+/// Aliases between two names that are long as text, and have nothing to do with the question. The
+/// names are written in the first record only.
+fn unrelated_aliases(query: &[u8]) -> Vec<u8> {
+    let label = String::from_utf8(vec![1; 63]).expect("text");
+    let long = name(&format!("{label}.{label}.{label}.{}", &label[..61]));
+    let place = 0xC000 | query.len() as u16;
+    let [one, other] = [place, place + 64].map(u16::to_be_bytes);
+    let alias = |owner: &[u8], target: &[u8]| record(owner, CNAME, WEEK, target);
+    longest(query, &alias(&long, &one), &[alias(&other, &one), alias(&one, &other)].concat())
+}
+
+#[test]
+fn an_answer_is_decoded_in_bounded_memory() {
+    /// All allocations of the lookup together, with those of the simulation and of strings that
+    /// grow. Before there was a limit, it was 9 MiB.
+    const ALLOCATED: usize = 6 << 20;
+    let _turn = take_turns();
+    let mut stage = Stage::new(|query| vec![unrelated_aliases(query)], "options use-vc", |set| set);
+    stage.look_up(["warms.up".to_owned()].into_iter(), Kind::A);
+    let before = ALLOCATOR.stats().bytes_allocated;
+    stage.look_up(["h.example".to_owned()].into_iter(), Kind::A);
+    let allocated = ALLOCATOR.stats().bytes_allocated - before;
+    assert!(allocated <= ALLOCATED, "{allocated} bytes");
 }
 
 #[test]
