@@ -164,8 +164,10 @@ impl WebSocketConfig {
     /// Sets how many bytes of messages a connection decompresses in a turn. At least one byte;
     /// default 1 MiB, which takes a millisecond or two. The rest is left for the next turn, after
     /// the other machines. The decompressed length counts, or 64 times the compressed length if
-    /// that is more, because compressed data can be crafted to be that slow. A message whose
-    /// compressed length is over 16 KiB is decompressed in steps.
+    /// that is more, because compressed data can be crafted to be that slow. A message is
+    /// decompressed in steps if its compressed length is over 16 KiB, or if it could become longer
+    /// than this: a compressed byte can stand for 1,032 bytes, up to
+    /// [`message_max`](WebSocketConfig::message_max).
     pub fn inflated_max(mut self, bytes: usize) -> WebSocketConfig {
         self.inflated_max = bytes;
         self

@@ -17,7 +17,7 @@ use crate::frame::mask::{self, Mask};
 use crate::frame::utf8;
 use crate::message::{Kind, Message, Piece};
 use crate::next::Mode;
-use crate::partial::{Limits, PartialMessage, STEP_MAX, kind_of, wire_bytes_max};
+use crate::partial::{Limits, PartialMessage, kind_of, wire_bytes_max};
 
 /// Frames up to this length are handled in the input, when they are complete. Longer ones are taken
 /// as they arrive.
@@ -306,7 +306,7 @@ impl Incoming {
             frame.unmasked = have;
         }
         let is_whole_frame = have as u64 == frame.remaining;
-        let is_short = !frame.is_compressed || have <= STEP_MAX;
+        let is_short = !frame.is_compressed || terms.limits.inflates_at_once(have);
         if is_whole_frame && self.message.is_none() && is_short {
             return self.handle_whole_frame(frame, have, input, terms, emit);
         }
@@ -327,7 +327,7 @@ impl Incoming {
                     return Ok(Step::Progress);
                 }
                 self.frame = None;
-                if message.needs_stepwise_inflation() {
+                if message.needs_stepwise_inflation(terms.limits) {
                     return Ok(Step::Progress);
                 }
                 let Some(message) = self.message.take() else { return Ok(Step::Progress) };

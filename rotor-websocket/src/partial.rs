@@ -18,8 +18,12 @@ const PIECE_MAX: usize = 16 << 10;
 
 /// How much of a complete message is decompressed in a step, and about how much output a step may
 /// produce.
-pub(crate) const STEP_MAX: usize = 16 << 10;
+const STEP_MAX: usize = 16 << 10;
 const STEP_INFLATED_MAX: usize = 256 << 10;
+
+/// How many times longer data can get by decompression: a match of 258 bytes takes at least two bits
+/// (RFC 1951 §3.2.5), so 1,032 times.
+const INFLATION_MAX: usize = 1_032;
 
 /// How much longer a compressed message may be than the decompressed one. Data that cannot be
 /// compressed is wrapped in blocks (RFC 1951 §3.2.4) and flushes.
@@ -64,6 +68,7 @@ struct InflateState {
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) message_max: usize,
+    inflated_max: usize,
     fragments_max: u32,
     pub(crate) control_max: u32,
     pub(crate) control_rate: u32,
@@ -71,8 +76,16 @@ pub(crate) struct Limits {
 
 impl Limits {
     pub(crate) fn of(config: &WebSocketConfig) -> Limits {
-        let WebSocketConfig { message_max, fragments_max, control_max, control_rate, .. } = *config;
-        Limits { message_max, fragments_max, control_max, control_rate }
+        let WebSocketConfig { message_max, inflated_max, .. } = *config;
+        let WebSocketConfig { fragments_max, control_max, control_rate, .. } = *config;
+        Limits { message_max, inflated_max, fragments_max, control_max, control_rate }
+    }
+
+    /// Returns whether a message of so many compressed bytes is decompressed at once: it is short,
+    /// and cannot become much longer than what a turn may decompress.
+    pub(crate) fn inflates_at_once(&self, len: usize) -> bool {
+        let inflated_max = self.message_max.min(len.saturating_mul(INFLATION_MAX));
+        len <= STEP_MAX && inflated_max <= self.inflated_max.max(STEP_INFLATED_MAX)
     }
 }
 
@@ -138,8 +151,8 @@ impl PartialMessage {
     }
 
     /// Returns whether the message, which is complete now, is decompressed in steps; begins that.
-    pub(crate) fn needs_stepwise_inflation(&mut self) -> bool {
-        if self.is_compressed && self.bytes.len() > STEP_MAX {
+    pub(crate) fn needs_stepwise_inflation(&mut self, limits: Limits) -> bool {
+        if self.is_compressed && !limits.inflates_at_once(self.bytes.len()) {
             self.inflating.get_or_insert_default();
         }
         self.inflating.is_some()

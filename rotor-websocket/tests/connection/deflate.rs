@@ -242,6 +242,21 @@ fn the_last_message_before_the_end_is_decompressed_in_steps() {
     }
 }
 
+/// A few KiB can become megabytes, if messages may be that long.
+#[test]
+fn a_short_message_that_becomes_long_is_decompressed_in_turns() {
+    const LEN: usize = 8 << 20;
+    let config = WebSocketConfig::new().message_max(LEN);
+    let (mut driver, counters) = open_reading(false, config);
+    let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
+    let bomb = frame(0xc2, compressed_bytes(&mut codec, &[0; LEN]));
+    assert!(bomb.len() < 10_000, "{}", bomb.len());
+    driver.peer().send(&bomb);
+    driver.settle();
+    assert!(driver.context().events.contains(&format!("binary {LEN}")));
+    assert!((7..=8).contains(&counters.inflated_in_turns()), "{counters:?}");
+}
+
 /// A handler that holds since a message is being decompressed, which takes more turns.
 fn open_holding_within_a_message() -> ServerDriver {
     let (mut driver, counters) = open_reading(false, WebSocketConfig::new());
