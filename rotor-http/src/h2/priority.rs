@@ -2,6 +2,10 @@
 
 use crate::semantics::token_list;
 
+/// A longer value is ignored. None in use has a tenth of this, and with HPACK a byte may stand for a
+/// field of 4 KiB.
+const BYTES_MAX: usize = 256;
+
 /// How urgent a response is, and whether it can be used in parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Priority {
@@ -34,6 +38,9 @@ impl Priority {
     /// Parses the value of another line of the same field. All lines are one dictionary, in which
     /// the last member of a name counts (RFC 9651 §4.2).
     pub(crate) fn read_more(&mut self, value: &[u8]) {
+        if value.len() > BYTES_MAX {
+            return;
+        }
         for member in token_list::list_elements(value) {
             // A member may have parameters (RFC 9651 §3.1.2); none is defined, so they mean nothing.
             let member = member.split(|&byte| byte == b';').next().unwrap_or_default();
@@ -72,6 +79,10 @@ mod tests {
         ] {
             let priority = Priority { urgency, is_incremental };
             assert_eq!(Priority::read(value.as_bytes()), priority, "{value:?}");
+        }
+        for (len, urgency) in [(255, 1), (256, 1), (257, 3)] {
+            let value = format!("{:>len$}", "u=1");
+            assert_eq!(Priority::read(value.as_bytes()).urgency, urgency, "{len}");
         }
     }
 }

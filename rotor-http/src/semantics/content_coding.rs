@@ -2,6 +2,9 @@
 
 use super::weight::parse_weight;
 
+/// How many elements are read. With HPACK, a byte may stand for a field with thousands of them.
+const ELEMENTS_MAX: usize = 32;
+
 /// Returns the weight that a client gives to a content coding, in thousandths (RFC 9110 §12.5.3).
 /// `lines` are the lines of the client's `Accept-Encoding`.
 ///
@@ -9,7 +12,8 @@ use super::weight::parse_weight;
 /// content without a coding. If several codings are possible, send the one with the greatest
 /// weight.
 ///
-/// Names are compared case-insensitively, and `x-gzip` is the same as `gzip` (RFC 9110 §8.4.1.3). A
+/// Only the first 32 elements are read, several times as many as there are codings in use. Names are
+/// compared case-insensitively, and `x-gzip` is the same as `gzip` (RFC 9110 §8.4.1.3). A
 /// malformed element is ignored, because every client can read content without a coding.
 ///
 /// # Examples
@@ -26,9 +30,8 @@ use super::weight::parse_weight;
 #[doc(alias = "content negotiation")]
 pub fn coding_weight<'a>(lines: impl Iterator<Item = &'a [u8]>, coding: &str) -> u16 {
     let (mut this, mut others, mut identity) = (None, None, None);
-    for (name, weight) in
-        lines.flat_map(|line| line.split(|&b| b == b',')).filter_map(parse_element)
-    {
+    let elements = lines.flat_map(|line| line.split(|&b| b == b','));
+    for (name, weight) in elements.take(ELEMENTS_MAX).filter_map(parse_element) {
         let place = match name {
             _ if is_named(name, coding) => &mut this,
             b"*" => &mut others,
@@ -125,5 +128,10 @@ mod tests {
             );
         }
         assert_eq!(coding_weight([&b"x-br"[..]].into_iter(), "br"), 0);
+        for (count, weight) in [(31, 1_000), (32, 0)] {
+            let lines = ["x,".repeat(count - 1) + "y", "br".to_owned()];
+            let lines = lines.iter().map(|line| line.as_bytes());
+            assert_eq!(coding_weight(lines, "br"), weight, "behind {count} others");
+        }
     }
 }
