@@ -125,6 +125,12 @@ impl FieldReader {
         self.block.is_some()
     }
 
+    /// Returns the memory of the incomplete block, in bytes.
+    #[inline]
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.block.as_ref().map_or(0, |block| block.bytes.capacity())
+    }
+
     /// Limits the time for the frame of which `rest` has arrived: a head that arrives byte by byte
     /// within one frame is as slow as one in many frames. `is_new` says that earlier frames were
     /// taken from the input since the last call. DATA is left to the limits of bodies.

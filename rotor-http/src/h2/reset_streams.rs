@@ -37,6 +37,12 @@ struct InFlight {
 }
 
 impl ResetStreams {
+    /// Returns the memory that the streams hold, in bytes.
+    #[inline]
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.lists.as_ref().map_or(0, |lists| lists.held_bytes())
+    }
+
     /// Records a stream that was reset. Up to this many bytes may still arrive for it.
     pub fn record(&mut self, stream: u32, bytes: u32) {
         let lists = self.lists.get_or_insert_default();
@@ -71,6 +77,14 @@ impl ResetStreams {
             true => lists.streams.remove(&stream).is_some(),
             false => lists.streams.contains_key(&stream),
         }
+    }
+}
+
+impl Lists {
+    /// A node of the tree has room for eleven streams and is at least half full.
+    fn held_bytes(&self) -> usize {
+        let stream = size_of::<(u32, InFlight)>();
+        2 * stream * self.streams.len() + self.order.capacity() * size_of::<(u64, u32)>()
     }
 }
 

@@ -344,15 +344,16 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         }
     }
 
-    /// Counts the memory of bodies and requests, in addition to the input and the output of the
-    /// connection.
+    /// Counts the memory of bodies and requests, and of what the server has left incomplete, in
+    /// addition to the input and the output of the connection.
     fn count_held(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Result<(), rotor_stream::NoRoom> {
-        if self.children.is_empty() && self.share.bytes() == 0 {
+        let besides = self.reader.held_bytes() + self.reset_streams.held_bytes();
+        if self.children.is_empty() && self.share.bytes() == 0 && besides == 0 {
             return Ok(());
         }
         let held: usize = self.children.iter().map(|child| child.held_bytes()).sum();
         // Rounded like the counts of streams, so that small changes rarely change the total.
-        self.share.set(held.next_multiple_of(1024), &io.config.held())
+        self.share.set((held + besides).next_multiple_of(1024), &io.config.held())
     }
 
     fn record_deadline(&mut self, time: Time) {

@@ -321,14 +321,18 @@ impl<S: Server> Streams<S> {
         of_all.max(ROOM_MIN.saturating_sub(own))
     }
 
-    /// Counts the memory of bodies and responses besides the connection's input and output.
+    /// Counts the memory of bodies, responses and requests, and of what the peer has left
+    /// incomplete, besides the connection's input and output.
     fn count_held(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Result<(), rotor_stream::NoRoom> {
-        if self.children.is_empty() && self.share.bytes() == 0 {
+        let besides = self.reader.held_bytes() + self.reset_streams.held_bytes();
+        if self.children.is_empty() && self.share.bytes() == 0 && besides == 0 {
             return Ok(());
         }
         let inputs: usize = self.children.iter().map(|child| child.input.capacity()).sum();
+        // Rounded down, so that the few requests of most connections never change the total.
+        let requests = self.children.len() * size_of::<Child<S>>() / 4096 * 4096;
         // In steps, as streams do it, so that small changes rarely change the total.
-        let held = (inputs + self.held_output).next_multiple_of(1024);
+        let held = (inputs + self.held_output + requests + besides).next_multiple_of(1024);
         self.share.set(held, &io.config.held())
     }
 
