@@ -269,6 +269,33 @@ fn a_flood_of_a_slow_server_is_ended_as_early() {
     ends_all(OF_FRAMES, pace);
 }
 
+/// Each request refers three times to a field of 4,000 bytes that is in the table, so 27 bytes cost
+/// as much as a head of 12 KiB. In one turn the attacker gets no more of them than of such heads.
+#[test]
+fn requests_that_expand_take_turns_as_long_heads_do() {
+    let mut stage = Stage::new();
+    let attacker = stage.connect(1 << 30);
+    let of = |stream, fields: &[u8]| {
+        let block = [&block(0x82, "/"), fields].concat();
+        frame(kind::HEADERS, END_HEADERS | END_STREAM, stream, &block)
+    };
+    let field = [&[0x40, 1, b'a', 0x7f, 0xa1, 0x1e][..], &[b'x'; 4000]].concat();
+    attacker.send(&of(1, &field));
+    stage.test.settle();
+    for (fields, most) in [(&b""[..], 128), (&[0xbe][..], 128), (&[0xbe; 3][..], 12)] {
+        let before = stage.counters.requests();
+        let first = before as u32;
+        let many: Vec<u8> = (first..first + 200).flat_map(|n| of(odd(n), fields)).collect();
+        attacker.send(&many);
+        stage.test.turn();
+        let now = stage.counters.requests() - before;
+        assert!((1..=most).contains(&now), "{now} requests of {} references", fields.len());
+        stage.test.settle();
+        assert_eq!(stage.counters.requests() - before, 200);
+        attacker.take_received();
+    }
+}
+
 /// The attacker keeps requesting a hundred endless responses and takes nothing: with a window of
 /// zero, by not reading, or both.
 #[test]

@@ -16,6 +16,9 @@ const TABLE_BYTES_MAX: usize = 4096;
 /// so that a large head fails only its own message, and a request can be responded to (431).
 const DECODED_FACTOR: usize = 4;
 
+/// How many bytes of fields count as a step: about as many as a browser sends with a request.
+const STEP_BYTES: usize = 1024;
+
 /// How much of a block is accepted, and how many of its fields are kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldBounds {
@@ -56,13 +59,15 @@ pub(crate) struct FieldReader {
     block: Option<Box<FieldBlock>>,
     /// Until when the frame at the front of the input must be complete.
     frame_until: Time,
+    /// Bytes of fields that were decoded since `take_steps`.
+    decoded: usize,
 }
 
 impl FieldReader {
     /// Creates a reader for a new connection.
     pub(crate) fn new() -> FieldReader {
         let decoder = HpackDecoder::new(TABLE_BYTES_MAX);
-        FieldReader { decoder, block: None, frame_until: Time::NEVER }
+        FieldReader { decoder, block: None, frame_until: Time::NEVER, decoded: 0 }
     }
 
     /// Returns the header of the first frame of the input once the whole frame has arrived.
@@ -88,7 +93,22 @@ impl FieldReader {
         list: &mut FieldList,
         bounds: &FieldBounds,
     ) -> Result<(), Violation> {
-        self.decoder.decode(block, list, &bounds.list).map_err(to_violation)
+        self.decoder.decode(block, list, &bounds.list).map_err(to_violation)?;
+        self.decoded += match list.is_truncated() {
+            false => list.bytes.len(),
+            true => bounds.list.decoded_bytes_max,
+        };
+        Ok(())
+    }
+
+    /// Returns how many steps the blocks count that were decoded since the last call, in addition to
+    /// their frames.
+    ///
+    /// A byte of a block may stand for a field of 4 KiB, which is copied and checked whole. So
+    /// frames alone do not limit what an event costs, nor do the bytes that are read.
+    #[inline]
+    pub(crate) fn take_steps(&mut self) -> u32 {
+        (std::mem::take(&mut self.decoded) / STEP_BYTES) as u32
     }
 
     /// Starts a block whose rest must arrive by `until`.
@@ -282,6 +302,27 @@ mod tests {
         let of_nothing =
             FieldReader::new().continue_block(b"", true, &mut FieldList::new(), &bounds());
         assert_eq!(code(of_nothing), Some(ErrorCode::ProtocolError));
+    }
+
+    #[test]
+    fn decoded_bytes_count_as_steps_once() {
+        let bounds = FieldBounds::new(&Limits::new(), 2, 1);
+        let mut reader = FieldReader::new();
+        let mut decode = |lens: &[usize]| {
+            for len in lens {
+                let mut list = FieldList::new();
+                let value = "v".repeat(*len);
+                let read = reader.read(&block(&[("a", &value)]), &mut list, &bounds);
+                assert_eq!(read, Ok(()), "{len}");
+            }
+            [reader.take_steps(), reader.take_steps()]
+        };
+        assert_eq!(decode(&[]), [0, 0]);
+        assert_eq!(decode(&[1022]), [0, 0]);
+        assert_eq!(decode(&[1023]), [1, 0]);
+        assert_eq!(decode(&[4095, 4095, 100]), [8, 0]);
+        // Not kept, but decoded.
+        assert_eq!(decode(&[20_000]), [64, 0]);
     }
 
     #[test]

@@ -199,7 +199,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
                 taken => taken,
             };
             match taken {
-                Ok(true) => frames += 1,
+                Ok(true) => frames += 1 + self.reader.take_steps(),
                 Ok(false) => break,
                 Err(violation) => return self.fail(violation, io),
             }

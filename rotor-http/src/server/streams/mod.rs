@@ -211,7 +211,7 @@ impl<S: Server> Streams<S> {
                 taken => taken,
             };
             match taken {
-                Ok(true) => frames += 1,
+                Ok(true) => frames += 1 + self.reader.take_steps(),
                 Ok(false) => break,
                 Err(violation) => return self.fail(violation, io),
             }
