@@ -40,7 +40,7 @@ class Server:
             line = self.process.stdout.readline()
             if not line:
                 raise SystemExit(f"{command[0]} ended without saying where it listens")
-            if found := re.search(r"listening on (?:http://)?([0-9.]+):([0-9]+)", line):
+            if found := re.search(r"listening on (?:https?://)?([0-9.]+):([0-9]+)", line):
                 self.address = (found[1], int(found[2]))
 
     @classmethod
