@@ -2,8 +2,9 @@
 //! directions.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
-use rotor::stream::{Block, Exception, Intent, Matched, Protocol, Transport};
+use rotor::stream::{Block, Exception, Intent, Matched, Protocol, StreamConfig, Transport};
 use rotor::{Mailbox, Scope, Sender, with_causes};
 
 use super::message::Message;
@@ -70,6 +71,12 @@ impl<C> Tunnel<C> {
 impl<C> Protocol for Tunnel<C> {
     type Context = C;
     type Seed = (Sender<Message>, Mailbox<Message>);
+
+    /// Each direction holds one piece, so the stream need not limit the output. It would do that by
+    /// not reading, and a peer that takes nothing because it is not read from would never go on.
+    fn config(_: &Self::Seed) -> Arc<StreamConfig> {
+        StreamConfig::new().output_high_water(usize::MAX).share()
+    }
 
     fn create(
         (to, from): Self::Seed,

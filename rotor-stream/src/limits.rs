@@ -173,6 +173,10 @@ impl StreamConfig {
     /// When the output is above it, nothing is read and the protocol gets no more input, until half
     /// of the mark is left. The segments hold at most about twice as much memory (not counting what
     /// files, static bytes and blocks shared with others hold).
+    ///
+    /// A protocol whose input does not become its output, such as one end of a proxy, sets
+    /// `usize::MAX` and bounds its output itself: its peer may take nothing because its own output
+    /// is not read, and then both would wait for ever.
     #[doc(alias = "output_high")]
     #[doc(alias = "backpressure")]
     #[doc(alias = "high-water mark")]

@@ -1,6 +1,6 @@
 //! High load: large bodies, many clients, and many requests while the upstream stops and restarts.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Sender, channel};
@@ -8,9 +8,9 @@ use std::thread;
 
 use rotor_bench::server::Server;
 
-use super::{OK, proxy_to};
+use super::{OFFER, OK, proxy_to};
 use crate::client::{PATIENCE, again, command, connect, read_until, start};
-use crate::upstream::upstream;
+use crate::upstream::{agreement, read_head, upstream};
 
 #[test]
 fn large_bodies_pass_both_ways_while_memory_stays_flat() {
@@ -148,4 +148,31 @@ fn ask_on(number: u32, mut client: TcpStream, is_over: &AtomicBool, outcomes: &S
         assert!(is_own || got.starts_with(b"HTTP/1.1 502 "), "{}", got.escape_ascii());
         let _test_is_over = outcomes.send(if is_own { 200 } else { 502 });
     }
+}
+
+/// The client reads only as long as what it sends back is taken. A proxy that does not read from a
+/// peer that takes nothing would stop it for good.
+#[test]
+fn a_tunnel_goes_on_although_its_client_reads_only_while_it_can_write() {
+    const BYTES: usize = 64 << 20;
+    let echo = start("ws_echo");
+    let knows = echo.address();
+    let (came_back, count) = channel();
+    let (address, _heads) = upstream(move |socket, head| {
+        socket.write_all(agreement(knows, head, "").as_bytes()).expect("the proxy reads");
+        let reader = socket.try_clone().expect("a descriptor");
+        let reading =
+            thread::spawn(move || io::copy(&mut reader.take(BYTES as u64), &mut io::sink()));
+        let _all_or_a_timeout = socket.write_all(&vec![b'x'; BYTES]);
+        let read = reading.join().expect("it does not panic");
+        let _test_is_over = came_back.send(read.expect("no reset"));
+    });
+    let proxy = proxy_to(address);
+    let mut client = connect(&proxy);
+    let fields = format!("Host: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n{OFFER}\r\n");
+    client.write_all(format!("GET / HTTP/1.1\r\n{fields}").as_bytes()).expect("the proxy reads");
+    assert!(read_head(&mut client).starts_with("HTTP/1.1 101 "));
+    let echoing = client.try_clone().expect("a descriptor");
+    thread::spawn(move || io::copy(&mut &echoing, &mut &echoing));
+    assert_eq!(count.recv_timeout(PATIENCE), Ok(BYTES as u64));
 }
