@@ -6,7 +6,7 @@
 use std::alloc::System;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream as Client};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use rotor_http::server::{
     self, Head, Http2Config, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope,
     Server, ServerConfig,
 };
-use rotor_stream::BytesHeld;
+use rotor_stream::testing::{self, ScriptedListener, TestLoop};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 #[global_allocator]
@@ -64,15 +64,6 @@ impl Server for TestServer {
 type ServerLoop = LoopInstance<HttpAccept<TestServer, TcpListener>>;
 
 fn serve() -> (ServerLoop, SocketAddr) {
-    let (site, address, _) = serve_counted();
-    (site, address)
-}
-
-/// Also returns the server's own count of what its connections hold.
-fn serve_counted() -> (ServerLoop, SocketAddr, Arc<BytesHeld>) {
-    let http2 = Http2Config::new().prior_knowledge(true).streams_max(STREAMS + 1);
-    let config = ServerConfig::new().http2(http2);
-    let counted = config.held();
     let mut creator =
         Loop::<HttpAccept<TestServer, TcpListener>>::new(&Config::new()).expect("a loop");
     let mut address = None;
@@ -82,11 +73,13 @@ fn serve_counted() -> (ServerLoop, SocketAddr, Arc<BytesHeld>) {
                 let listener =
                     TcpListener::bind(&"127.0.0.1:0".parse()?, &ListenOptions::new(), scope)?;
                 address = listener.local_address();
+                let http2 = Http2Config::new().prior_knowledge(true).streams_max(STREAMS + 1);
+                let config = ServerConfig::new().http2(http2);
                 Ok(server::listen(listener, HttpSeed::new((), config), scope))
             })
         })
         .expect("a listener");
-    (creator.instantiate(()), address.expect("it is bound"), counted)
+    (creator.instantiate(()), address.expect("it is bound"))
 }
 
 fn held() -> usize {
@@ -300,25 +293,30 @@ fn an_idle_http2_connection_holds_no_fields() {
     assert!((400..=640).contains(&each), "{each} octets");
 }
 
-/// Sends this on two HTTP/2 connections, one after the other. Returns what the second holds, and how
-/// much of it the server counts.
+/// Sends this on two HTTP/2 connections in memory, one after the other. Returns what the second
+/// holds, and how much of it the server counts.
 fn held_and_counted(input: &[u8]) -> (usize, usize) {
-    let (mut site, address, counted) = serve_counted();
+    let config = ServerConfig::new().http2(Http2Config::new().prior_knowledge(true));
+    let counted = config.held();
+    let mut test = TestLoop::<HttpAccept<TestServer, ScriptedListener>>::new(());
+    let (listener, door) = testing::listener(test.world());
+    test.add(|scope| server::listen(listener, HttpSeed::new((), config), scope));
     let mut connect = || {
-        #[expect(clippy::disallowed_methods, reason = "the other end is no machine")]
-        let mut client = Client::connect(address).expect("the listener listens");
-        client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").expect("the server reads");
-        client.write_all(&frame(4, 0, 0, b"")).expect("the server reads");
-        settle(&mut site);
+        let peer = door.connect();
+        peer.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        peer.send(&frame(4, 0, 0, b""));
+        test.settle();
+        peer.take_received();
         let before = (held(), counted.bytes());
         // In parts, since a large block of input would be kept by the thread.
         for part in input.chunks(2048) {
-            client.write_all(part).expect("the server reads");
-            settle(&mut site);
+            peer.send(part);
+            test.settle();
+            peer.take_received();
         }
-        (client, held().saturating_sub(before.0), counted.bytes() - before.1)
+        (peer, held().saturating_sub(before.0), counted.bytes() - before.1)
     };
-    // The first connection makes the thread allocate what it keeps.
+    // The first connection makes the thread and the test allocate what they keep.
     let (_first, ..) = connect();
     let (_second, held, counted) = connect();
     (held, counted)
