@@ -103,7 +103,7 @@ fn sends_too_much(peer: &Peer, _: &mut TestLoop<Server>) {
 }
 
 #[test]
-fn what_peers_cause_is_logged_at_debug_level_and_what_this_end_causes_as_an_error() {
+fn ends_that_peers_cause_are_logged_at_debug_level_and_own_failures_as_errors() {
     log::set_logger(&MemoryLogger).expect("the first logger");
     log::set_max_level(LevelFilter::Trace);
 
