@@ -130,6 +130,8 @@ pub(crate) enum ReadSide {
     /// The end was read, and a wrapping socket reports that something before it is missing; or
     /// reading has failed.
     Truncated,
+    /// The connection is lost, and the protocol was told, which outlives it.
+    Lost,
 }
 
 impl ReadSide {

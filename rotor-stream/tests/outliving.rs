@@ -51,6 +51,9 @@ impl Protocol for Outliving {
         scope: &mut Scope<'_, Log>,
     ) -> Intent<Self> {
         scope.push(format!("exception: {}", with_causes(&exception)));
+        if !matches!(exception, Exception::Lost(_)) {
+            return Intent::of(self).sleep().no_deadline();
+        }
         transport.output.write_all(b"more").expect("open");
         Intent::of(self).hold().or_flush(0).no_deadline()
     }
@@ -133,6 +136,25 @@ fn any_other_protocol_ends_with_its_connection() {
     for (loss, first, _) in LOSSES {
         let mut driver = lose(false, false, loss);
         assert_eq!(*driver.context(), ["read \"one\"", &format!("fatal: {first}")]);
+        assert!(!driver.is_alive() && driver.is_dropped());
+    }
+}
+
+#[test]
+fn a_protocol_that_outlives_its_connection_is_told_of_the_loss_after_the_end_of_its_input() {
+    for (loss, _, last) in LOSSES {
+        let mut driver = Driver::with((true, false), Log::new(), |peer| peer.limit_room(0));
+        driver.end();
+        assert_eq!(*driver.context(), ["exception: the peer has ended the stream"]);
+        loss(&mut driver);
+        let log = driver.context();
+        assert!(
+            log.len() == 3 && log[1].starts_with("exception: the connection is gone: "),
+            "{log:?}"
+        );
+        assert_eq!(log[2], "flushed");
+        driver.wakeup();
+        assert_eq!(driver.context().last(), Some(&format!("fatal: {last}")));
         assert!(!driver.is_alive() && driver.is_dropped());
     }
 }

@@ -221,3 +221,44 @@ fn a_complete_response_on_a_stream_is_delivered_to_a_handler_that_holds_after_it
         }
     }
 }
+
+/// The end of the input does not hide that the rest of a request cannot be sent.
+#[test]
+fn a_request_on_a_stream_that_goes_on_after_its_response_fails_with_its_connection() {
+    type Loss = fn(&mut Server);
+    let losses: [(&str, Loss, &str); 3] = [
+        ("reset", |server| server.driver.reset(), "Network: Lost("),
+        ("write", |server| server.driver.fail_writes(ErrorKind::BrokenPipe), "Network: Lost("),
+        ("no room", |server| server.driver.advance(seconds(100)), "Network: Lost(FlushTimeout"),
+    ];
+    let answer = |stream| {
+        let head = headers(stream, &[(":status", "200")], false);
+        [head, data(stream, b"hi", false), headers(stream, &[("x", "y")], true)].concat()
+    };
+    for (name, lose, expected) in losses {
+        for ends in [false, true] {
+            let plan = Probe::post(BodyPlan::Much(1 << 20));
+            let held = Probe { holds: true, ..Probe::get("/held").progressive() };
+            let mut server = Server::new([Probe { writes_all: true, ..plan }, held]);
+            server.driver.limit_room(1_000);
+            server.grant_window(0, 1 << 21);
+            server.grant_window(1, 1 << 21);
+            server.send(&[answer(1), answer(3)].concat());
+            if ends {
+                server.driver.end();
+            }
+            assert_eq!(server.outcome(0), "nothing yet", "{name}");
+            lose(&mut server);
+            server.driver.make_room(4 << 20);
+            server.driver.settle();
+            let outcome = server.outcome(0);
+            assert!(outcome.starts_with(expected), "{name}, {ends}: {outcome}, not {expected}");
+            assert_eq!(server.outcome(1), "nothing yet", "{name}");
+            server.driver.context_mut().on_wakeup = Some(OnWakeup::Resume);
+            server.driver.context().handlers[1].wakeup();
+            server.driver.settle();
+            assert_eq!(server.outcome(1), "200 hi x=y", "{name}");
+            assert!(server.driver.is_dropped(), "{name}");
+        }
+    }
+}

@@ -386,7 +386,7 @@ impl<P: Protocol> OpenProtocol<P> {
             && self.wait.input == InputCondition::Nothing
             && let Some(error) = io.take_reported_error()
         {
-            return Action::Fail(Fatal::Reset(error));
+            return self.loss(Fatal::Reset(error), io);
         }
         Action::Wait
     }

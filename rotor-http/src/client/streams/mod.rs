@@ -278,9 +278,13 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     fn wait(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Wait {
         let deadline = Deadline::At(self.deadline(io.config));
         let wait = match self.is_read_closed {
+            false => Wait::input(Some(FrameHeader::needed(io.transport.input)), deadline),
+            // A request that goes on after its response fails if the connection is lost.
+            true if self.children.iter().any(|child| child.state.is_sending()) => {
+                Wait::input(None, deadline)
+            }
             // Handlers may still hold complete responses, which are not lost with the connection.
             true => Wait::held(deadline),
-            false => Wait::input(Some(FrameHeader::needed(io.transport.input)), deadline),
         };
         let unsent = io.transport.output.len();
         // With half of the mark left, the server is kept busy while more frames are written.

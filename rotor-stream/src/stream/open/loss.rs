@@ -28,7 +28,7 @@ impl<P: Protocol> OpenProtocol<P> {
     ) -> Action {
         // The output will never be taken, and a full one would keep input from being delivered.
         io.output.clear();
-        let has_been_told = io.status.read_side.has_ended();
+        let has_been_told = io.status.read_side == ReadSide::Lost;
         if self.wait.input == InputCondition::Held {
             // Input may have arrived before the failure. Nobody has to take output any more.
             io.write_rate = RateWatch::NONE;
@@ -78,7 +78,7 @@ impl<P: Protocol> OpenProtocol<P> {
         };
         // Neither is tried again.
         io.record_write_error(kind.into());
-        io.end_reading(ReadSide::Truncated);
+        io.end_reading(ReadSide::Lost);
         Action::Exception(Exception::Lost(error))
     }
 
