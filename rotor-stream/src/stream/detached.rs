@@ -1,5 +1,6 @@
 //! `Detached`: the socket of a protocol that runs on the buffers of a layer.
 
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 
@@ -48,6 +49,11 @@ impl StreamSocket for Detached {
     /// Does nothing: the layer sees that the output was ended.
     fn shutdown(&mut self, _: Shutdown) -> io::Result<()> {
         Ok(())
+    }
+
+    /// Without reading the file.
+    fn send_file(&mut self, _: &File, _: u64, _: usize) -> io::Result<usize> {
+        Err(ErrorKind::WouldBlock.into())
     }
 
     fn peer_address(&self) -> Option<SocketAddr> {

@@ -79,6 +79,7 @@ impl<P: Protocol> Layered<P> {
         let mut io =
             BufferedIo::new(Detached { is_secure }, P::config(&seed).with_unset_from(within));
         io.input = input;
+        io.status.writable = true;
         let mut layered = Layered { io, open: None, last_output_len: 0, has_failed: false };
         let intent = P::create(seed, &mut layered.io.transport(), scope);
         let mut open = OpenProtocol::new();
@@ -231,9 +232,12 @@ impl<P: Protocol> Layered<P> {
         }
     }
 
-    /// Notes how much of the output was taken since the last call.
+    /// Notes how much of the output was taken since the last call, and whether more would be.
     fn record_taken(&mut self, scope: &Scope<'_, P::Context>) {
         let last_output_len = self.last_output_len;
+        // A layer that has taken output, or had none to take, takes output. If it does not, the
+        // next write shows it.
+        self.io.status.writable = last_output_len == 0 || self.io.output.len() < last_output_len;
         self.io
             .watch_write_rate(|io| last_output_len.saturating_sub(io.output.len()), || scope.now());
         self.last_output_len = self.io.output.len();
