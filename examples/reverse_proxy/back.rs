@@ -1,9 +1,10 @@
 //! `Back`: the handler that makes a request to the upstream, on a connection of the pool.
 
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use rotor::http::client::{Client, Head, Next, RecvMode, Request, Scope};
-use rotor::http::{MessageError, Method, ResponseHeadError, Status, Trailers, Version};
+use rotor::http::{Limits, MessageError, Method, ResponseHeadError, Status, Trailers, Version};
 use rotor::stream::Block;
 use rotor::{Mailbox, Sender};
 
@@ -11,6 +12,17 @@ use super::fields;
 use super::handshake::UpgradeRequest;
 use super::message::{Answer, Lines, MESSAGES_MAX, Message, borrowed};
 use super::tunnel::Tunnel;
+
+/// How long the upstream may be silent in the middle of a response while there is room for more.
+/// Then the response is cut off. Such a response may be a stream of events or of gRPC's messages,
+/// which has long pauses.
+pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// Removes from the limits of connections to the upstream the least rate, which would end a stream
+/// of events. [`SILENCE_MAX`] replaces it.
+pub(crate) fn upstream_limits(limits: Limits) -> Limits {
+    limits.body_rate_min(0)
+}
 
 /// A request to the upstream, and the channel back to the client's side.
 pub(crate) struct Back<C> {
@@ -31,6 +43,8 @@ pub(crate) struct Back<C> {
     pub(crate) wants_body: bool,
     /// Whether the client's side waits for `More`.
     pub(crate) owes_more: bool,
+    /// Whether more of the response is waited for.
+    pub(crate) reads_body: bool,
     pub(crate) context: PhantomData<fn(C)>,
 }
 
@@ -96,16 +110,27 @@ impl<C> Back<C> {
         let _client_is_gone = self.front.send(message);
     }
 
+    /// Goes on, and waits for more of the response.
+    fn read_on(mut self, scope: &Scope<'_, C>) -> Next<Self> {
+        self.reads_body = true;
+        Next::recv(self, RecvMode::Blocks).deadline(scope.now() + SILENCE_MAX)
+    }
+
     /// Processes the messages of the client's side.
-    fn process_messages(mut self, request: &mut Request<'_>) -> Next<Self> {
+    fn process_messages(mut self, request: &mut Request<'_>, scope: &Scope<'_, C>) -> Next<Self> {
         let mut wants_more = false;
         while let Some(message) = self.messages.as_mut().and_then(Mailbox::receive) {
             let written = match message {
                 Message::Piece(piece) => {
                     self.owes_more = true;
+                    // The upstream may read the request before it goes on with its response.
+                    wants_more |= self.reads_body;
                     request.write_block(piece)
                 }
-                Message::End(trailers) => self.end(&trailers, request),
+                Message::End(trailers) => {
+                    wants_more |= self.reads_body;
+                    self.end(&trailers, request)
+                }
                 Message::More => {
                     wants_more = true;
                     Ok(())
@@ -128,7 +153,7 @@ impl<C> Back<C> {
             self.send_message(Message::More);
         }
         match wants_more {
-            true => Next::recv(self, RecvMode::Blocks).keep_deadline(),
+            true => self.read_on(scope),
             false => Next::go_on(self).keep_deadline(),
         }
     }
@@ -169,12 +194,12 @@ impl<C> Client for Back<C> {
         Next::go_on(self).keep_deadline()
     }
 
-    fn request_flushed(self, request: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
-        self.process_messages(request)
+    fn request_flushed(self, request: &mut Request<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        self.process_messages(request, scope)
     }
 
-    fn wakeup(self, request: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
-        self.process_messages(request)
+    fn wakeup(self, request: &mut Request<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        self.process_messages(request, scope)
     }
 
     fn interim_received(
@@ -197,7 +222,7 @@ impl<C> Client for Back<C> {
         mut self,
         head: &Head<'_>,
         _: &mut Request<'_>,
-        _: &mut Scope<'_, C>,
+        scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
         // The client was promised one protocol. The upstream must not choose another one, or agree
         // to a handshake that was not sent.
@@ -228,14 +253,20 @@ impl<C> Client for Back<C> {
         {
             return Next::upgrade((self.front, messages), ());
         }
-        Next::recv(self, RecvMode::Blocks).keep_deadline()
+        self.read_on(scope)
     }
 
-    fn response_block(self, block: Block, _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+    fn response_block(
+        mut self,
+        block: Block,
+        _: &mut Request<'_>,
+        _: &mut Scope<'_, C>,
+    ) -> Next<Self> {
         // Reading pauses until the client has taken it; meanwhile, the upstream's bytes stay in the
         // socket.
         self.send_message(Message::Piece(block));
-        Next::hold(self).keep_deadline()
+        self.reads_body = false;
+        Next::hold(self).no_deadline()
     }
 
     fn response_end(

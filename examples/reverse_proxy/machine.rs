@@ -117,6 +117,7 @@ impl<C: Upstream> Front<C> {
             messages: None,
             wants_body: false,
             owes_more: false,
+            reads_body: false,
             context: PhantomData,
         }
     }

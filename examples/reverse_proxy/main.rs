@@ -38,7 +38,8 @@
 //!
 //! If the upstream cannot be reached or violates the protocol, the response is 502; if too many
 //! requests wait, it is 503. If the upstream's response does not begin within 30 s, it is 504; this
-//! includes waiting for a connection and making one, which may take up to 10 s. A failure is logged
+//! includes waiting for a connection and making one, which may take up to 10 s. If it pauses for
+//! 60 s later, it is cut off; the body of a request must arrive at 1 KiB/s. A failure is logged
 //! at once, further ones within ten seconds in one line. WebSockets are passed through, other
 //! upgrades are not. A WebSocket request without a valid key gets 400, and a refusal of the
 //! upstream is passed on unchanged. An invalid proof of the upstream, or a page that a client of
@@ -57,8 +58,9 @@ mod warnings;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use back::Back;
+use back::{Back, upstream_limits};
 use machine::{Front, Upstream};
+use rotor::http::Limits;
 use rotor::http::client::{ByAddress, Pool, PoolConfig, PoolMachine};
 use rotor::http::server::{self, HttpAccept, HttpSeed};
 use rotor::net::{Either, IpNet, ListenOptions, Listener};
@@ -138,7 +140,7 @@ impl OnAnyLoop for Proxy {
 
     fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
         let Proxy { url, address, upstream, tls } = self;
-        let client = url.client_config();
+        let client = url.client_config().limits(upstream_limits(Limits::new()));
         let scheme = if tls.is_some() { "https" } else { "http" };
         let config = Config::new().events_max(EVENTS_MAX);
         let mut creator = Loop::<Machines<N>, B>::with_backend(backend, &config)?;

@@ -21,6 +21,7 @@ mod warnings;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use rotor::http::Status;
 use rotor::http::client::{ByAddress, Pool, PoolConfig, PoolMachine};
 use rotor::http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Server};
 use rotor::net::{ListenOptions, Listener};
@@ -86,10 +87,11 @@ fn passing_on_by(
     config: PoolConfig,
     http2: bool,
 ) -> Result<Host<Machines>, BoxError> {
+    let client = websocket::client_config(http2).limits(back::upstream_limits(http_pool::limits()));
     Ok(sim.host("proxy", move |boot| {
         let mut creator: Loop<Machines, _> = boot.new_loop()?;
         let pool = creator.add_part(Machines::Pool, |scope| {
-            Ok(PoolMachine::new(config.clone(), websocket::client_config(http2), scope))
+            Ok(PoolMachine::new(config.clone(), client.clone(), scope))
         })?;
         let address = SocketAddr::new(boot.address(), PORT);
         let seed = HttpSeed::<Front<Gateway>>::new(upstream, websocket::server_config());
@@ -170,6 +172,80 @@ fn one_at_a_time() -> PoolConfig {
     PoolConfig::new().connections_per_origin_max(1).waiting_per_origin_max(1)
 }
 
+/// Starts an upstream; returns its address.
+fn serving<S>(sim: &mut Sim) -> Result<SocketAddr, BoxError>
+where
+    S: Server<Context = (), Seed = ()> + Send + 'static,
+    S::Upgrade: Send,
+{
+    let server = sim.host("server", |boot| {
+        let mut creator: Loop<HttpAccept<S, SimTcpListener>, _> = boot.new_loop()?;
+        let address = SocketAddr::new(boot.address(), PORT);
+        creator.add_machine_with(|scope| {
+            Response::attempt(|| {
+                let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
+                let seed = HttpSeed::<S>::new((), server::ServerConfig::new());
+                Ok(server::listen(listener, seed, scope))
+            })
+        })?;
+        Ok(creator.instantiate(()))
+    })?;
+    Ok(SocketAddr::new(sim.address(server), PORT))
+}
+
+/// Sends a few events, with long pauses, and then no more.
+struct Events(u32);
+
+impl Events {
+    const COUNT: u32 = 5;
+    const PAUSE: Duration = Duration::from_secs(50);
+}
+
+impl Server for Events {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        _: (),
+        _: &Head<'_>,
+        response: &mut server::Response<'_>,
+        scope: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        response.status(Status::OK).expect("the first");
+        response.add_chunked().expect("a response with a body");
+        response.done_headers().expect("the end of the fields");
+        Next::go_on(Events(0)).deadline(scope.now() + Events::PAUSE)
+    }
+
+    fn timeout(self, response: &mut server::Response<'_>, scope: &mut Scope<'_, ()>) -> Next<Self> {
+        response.write_body(b":\n").expect("it goes on");
+        match self.0 + 1 {
+            Events::COUNT => Next::go_on(Events(Events::COUNT)).no_deadline(),
+            count => Next::go_on(Events(count)).deadline(scope.now() + Events::PAUSE),
+        }
+    }
+}
+
+#[test]
+fn a_response_may_pause_but_not_for_longer_than_the_limit() -> Result<(), BoxError> {
+    let mut sim = Sim::new(1);
+    let upstream = serving::<Events>(&mut sim)?;
+    let proxy = passing_on(&mut sim, upstream, AcceptConfig::new(), one_at_a_time())?;
+    let mut clients = Clients::<SimTcpStream>::of(&mut sim, proxy)?;
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let script = Script::new().send(request).receive_until(b"\r\n0\r\n");
+    let transcript = clients.add(&mut sim, script.patience(Duration::from_secs(1_000)));
+    sim.run_for(Events::COUNT * Events::PAUSE + back::SILENCE_MAX - Duration::from_secs(1))?;
+    assert!(!transcript.has_ended(), "{:?}", transcript.read());
+    let received = transcript.read().received.clone();
+    let count = received.windows(4).filter(|part| part == b"\r\n:\n").count();
+    assert_eq!(count, Events::COUNT as usize, "{}", received.escape_ascii());
+    sim.run_for(Duration::from_secs(2))?;
+    assert!(transcript.has_ended());
+    Ok(())
+}
+
 /// Reads each request, and never responds.
 struct Silent;
 
@@ -202,22 +278,7 @@ fn answered(transcripts: &[TranscriptHandle]) -> Vec<String> {
 #[test]
 fn a_request_beyond_the_limit_is_503_and_an_unanswered_one_is_504() -> Result<(), BoxError> {
     let mut sim = Sim::new(1);
-    let server = sim.host("server", |boot| {
-        let mut creator: Loop<HttpAccept<Silent, SimTcpListener>, _> = boot.new_loop()?;
-        let address = SocketAddr::new(boot.address(), PORT);
-        creator.add_machine_with(|scope| {
-            Response::attempt(|| {
-                let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
-                Ok(server::listen(
-                    listener,
-                    HttpSeed::<Silent>::new((), server::ServerConfig::new()),
-                    scope,
-                ))
-            })
-        })?;
-        Ok(creator.instantiate(()))
-    })?;
-    let upstream = SocketAddr::new(sim.address(server), PORT);
+    let upstream = serving::<Silent>(&mut sim)?;
     let proxy = passing_on(&mut sim, upstream, AcceptConfig::new(), one_at_a_time())?;
     let mut clients = Clients::<SimTcpStream>::of(&mut sim, proxy)?;
     let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
