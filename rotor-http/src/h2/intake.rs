@@ -20,6 +20,8 @@ pub(crate) struct Intake {
     held: u32,
     /// Those of them that occupy the connection's window as well.
     held_shared: u32,
+    /// Whether a handler waits for the bytes that are held.
+    is_wanted: bool,
     /// The required length of the body, if it is known.
     length: Option<u64>,
     /// Bytes of the body that have been received.
@@ -30,7 +32,7 @@ impl Intake {
     /// Creates an intake for a stream with this window and this length.
     pub(crate) fn new(window: u32, length: Option<u64>) -> Intake {
         let window = ReceiveWindow::new(window);
-        Intake { window, held: 0, held_shared: 0, length, received: 0 }
+        Intake { window, held: 0, held_shared: 0, is_wanted: false, length, received: 0 }
     }
 
     /// Sets the required length of the body, once it is known.
@@ -99,6 +101,7 @@ impl Intake {
         let shared = if is_wanted { 0 } else { self.held_shared.min(held) };
         connection.release((self.held_shared - shared) as usize);
         self.held_shared = shared;
+        self.is_wanted = is_wanted;
     }
 
     /// Ends the intake when the stream has ended: nothing is held any more.
@@ -108,7 +111,11 @@ impl Intake {
 
     /// Returns the increment for a WINDOW_UPDATE of the stream, if it is large enough to be sent.
     pub(crate) fn update(&mut self) -> Option<u32> {
-        self.window.update()
+        match self.is_wanted {
+            // The handler may wait for more than is there, and every byte helps it.
+            true => self.window.update(),
+            false => self.window.update_of_held(),
+        }
     }
 
     /// Returns how many bytes the peer may send on the stream now.

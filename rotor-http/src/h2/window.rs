@@ -110,10 +110,10 @@ impl ReceiveWindow {
         self.update_of(1)
     }
 
-    /// Returns the same for the window of a connection, which has no increments of fewer than
-    /// [`UPDATE_MIN`] bytes. If streams hold nearly all of it, the others wait, as they do when
-    /// all of it is held.
-    pub(crate) fn update_shared(&mut self) -> Option<u32> {
+    /// Returns the same, but no increment of fewer than [`UPDATE_MIN`] bytes: for the window of a
+    /// connection, and of a stream that holds its input. If nearly all of the window is held, the
+    /// peer waits, as it does when all of it is held.
+    pub(crate) fn update_of_held(&mut self) -> Option<u32> {
         self.update_of(UPDATE_MIN)
     }
 
@@ -126,10 +126,10 @@ impl ReceiveWindow {
     }
 }
 
-/// The smallest increment of a connection's window, in bytes. Each increment allows the peer one
-/// more frame, so a few bytes that are free beside many that streams hold would be passed to and
-/// fro in tiny frames ("silly window syndrome", RFC 9293 §3.8.6.2), and peers count small increments
-/// as a flood, as this side does.
+/// The smallest increment of a window of which others hold a part, in bytes. Each increment allows
+/// the peer one more frame, so a few bytes that are free beside many that are held would be passed
+/// to and fro in tiny frames ("silly window syndrome", RFC 9293 §3.8.6.2), and peers count small
+/// increments as a flood, as this side does.
 pub(crate) const UPDATE_MIN: u32 = 1024;
 
 #[cfg(test)]
@@ -174,15 +174,15 @@ mod tests {
     }
 
     #[test]
-    fn no_update_of_a_shared_window_is_smaller_than_the_least_one() {
+    fn no_update_of_a_held_window_is_smaller_than_the_least_one() {
         for (free, update) in [(12, None), (UPDATE_MIN - 1, None), (UPDATE_MIN, Some(UPDATE_MIN))] {
             let mut window = ReceiveWindow::new(100_000);
             assert_eq!(window.take(100_000), Ok(()));
             window.release(free as usize);
-            assert_eq!(window.update_shared(), update);
+            assert_eq!(window.update_of_held(), update);
             // What was held is taken.
             window.release((100_000 - free) as usize);
-            assert_eq!(window.update_shared(), Some(100_000 - update.unwrap_or_default()));
+            assert_eq!(window.update_of_held(), Some(100_000 - update.unwrap_or_default()));
         }
     }
 

@@ -283,3 +283,45 @@ fn a_peer_that_the_connection_does_not_read_is_not_timed_out() {
     assert_eq!(shown_frames(&stream_output(&mut driver, 1).bytes), ["text still here"]);
     assert_eq!(counters.pong_timeouts(), 0);
 }
+
+/// The increments of the window of stream 1 that were sent.
+fn window_updates(driver: &mut ServerDriver) -> Vec<u32> {
+    let bytes = driver.take_received();
+    let (mut increments, mut rest) = (Vec::new(), &bytes[..]);
+    while let Some(header) = FrameHeader::read(rest) {
+        let payload = &rest[9..9 + header.len];
+        rest = &rest[9 + header.len..];
+        if (header.kind, header.stream) == (kind::WINDOW_UPDATE, 1) {
+            increments.push(u32::from_be_bytes(payload.try_into().expect("four bytes")));
+        }
+    }
+    increments
+}
+
+/// A peer may count small ones as a flood, as this side does.
+#[test]
+fn messages_that_are_taken_one_by_one_cause_no_small_updates_of_their_window() {
+    let (mut driver, _) = start_with(WebSocketConfig::new());
+    driver.send(&ask(1, "websocket", &[VERSION]));
+    assert_eq!(window_updates(&mut driver), []);
+    let messages = frame(TEXT, format!("hold {}", "x".repeat(200))).repeat(1_000);
+    let mut unsent = &messages[..];
+    let mut send = |driver: &mut ServerDriver, bytes: usize| {
+        let (now, later) = unsent.split_at(bytes);
+        now.chunks(16 << 10).for_each(|piece| driver.send(&data(1, piece, false)));
+        unsent = later;
+    };
+    send(&mut driver, 64 << 10);
+    let mut updates = Vec::new();
+    for _ in 0..20 {
+        // Each hold ends, another one follows, and the peer sends what it may.
+        driver.advance(seconds(3));
+        for bytes in window_updates(&mut driver) {
+            send(&mut driver, bytes as usize);
+            updates.push(bytes);
+        }
+    }
+    let events = driver.context().events.iter();
+    assert_eq!(events.filter(|event| event.starts_with("text hold ")).count(), 21);
+    assert!(updates.len() == 4 && updates.iter().all(|bytes| *bytes >= 1024), "{updates:?}");
+}

@@ -342,7 +342,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     /// Tells the server how much of the connection's window was released.
     fn send_window_update(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
         if !self.is_read_closed
-            && let Some(more) = self.inbound.update_shared()
+            && let Some(more) = self.inbound.update_of_held()
         {
             write_frame(io, &frame_writer::window_update(0, more));
         }

@@ -305,7 +305,7 @@ impl<S: Server> Streams<S> {
 
     /// Sends an update for the part of the connection's window that was released.
     fn send_window_update(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
-        if let Some(more) = self.inbound.update_shared() {
+        if let Some(more) = self.inbound.update_of_held() {
             write_frame(io, &frame_writer::window_update(0, more));
         }
     }
