@@ -335,25 +335,6 @@ impl<S: Server> Exchange<S> {
         }
     }
 
-    /// Returns whether the body is kept in memory until it is complete. Such a body is read in few,
-    /// large steps.
-    pub(super) fn is_collecting(&self) -> bool {
-        #[cfg(feature = "body")]
-        if let Some(storing) = &self.storing {
-            return storing.is_collecting();
-        }
-        self.body.is_collecting()
-    }
-
-    /// Tells the handler that there is room.
-    pub(super) fn flushed(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> ExchangeFlow<S> {
-        // If something waits in its place, the handler that follows is told.
-        if matches!(self.handler, Some(Handler::Own(_))) {
-            self.is_flush_due = false;
-        }
-        self.notify(RequestEvent::Flushed, io)
-    }
-
     /// Handles a wake-up of the connection, by something of the handler or by a thread that stores
     /// the body.
     pub(super) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> ExchangeFlow<S> {

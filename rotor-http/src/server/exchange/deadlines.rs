@@ -1,4 +1,4 @@
-//! What an exchange waits for, and what happens at its deadlines.
+//! What an exchange waits for, and what happens when there is room, or at its deadlines.
 
 use rotor_core::{Deadline, Time};
 
@@ -32,6 +32,18 @@ impl<S: Server> Exchange<S> {
         // exchange waits for neither.
         let input = input.or_else(|| self.awaits_peer_end(io.unread()).then_some(1));
         Wait::input(input, self.next_deadline(io)).or_flush(flush)
+    }
+
+    /// Tells the handler that there is room.
+    pub(in crate::server) fn flushed(
+        &mut self,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> ExchangeFlow<S> {
+        // If something waits in its place, the handler that follows is told.
+        if matches!(self.handler, Some(Handler::Own(_))) {
+            self.is_flush_due = false;
+        }
+        self.notify(RequestEvent::Flushed, io)
     }
 
     /// Returns the earliest of the handler's deadline, the time of its wake-up, and the deadline of

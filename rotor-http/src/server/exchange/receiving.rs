@@ -88,4 +88,14 @@ impl<S: Server> Exchange<S> {
         }
         self.notify(RequestEvent::End(&trailers), io)
     }
+
+    /// Returns whether the body is kept in memory until it is complete. Such a body is read in few,
+    /// large steps.
+    pub(in crate::server) fn is_collecting(&self) -> bool {
+        #[cfg(feature = "body")]
+        if let Some(storing) = &self.storing {
+            return storing.is_collecting();
+        }
+        self.body.is_collecting()
+    }
 }
