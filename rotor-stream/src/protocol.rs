@@ -202,8 +202,9 @@ pub trait Protocol: Sized {
     /// It is called when the connection was reset or a write has failed, after all input was
     /// delivered. If it returns true, [`exception`](Protocol::exception) is called with
     /// [`Exception::Lost`] instead of [`fatal`](Protocol::fatal), and the protocol goes on with
-    /// [`Expectation::Hold`](crate::Expectation::Hold). Once it waits for input again, `fatal`
-    /// follows.
+    /// [`Expectation::Hold`](crate::Expectation::Hold). Once it waits for anything but `Hold`,
+    /// `fatal` follows. A [layer](crate::Layered), such as a stream of HTTP/2, does not call it:
+    /// there `fatal` follows the loss at once.
     ///
     /// The default returns false. A protocol that only stops taking its input needs nothing but
     /// `Hold`.
