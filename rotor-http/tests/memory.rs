@@ -323,7 +323,7 @@ fn held_and_counted(input: &[u8]) -> (usize, usize) {
 }
 
 #[test]
-fn what_an_http2_peer_leaves_unfinished_is_counted() {
+fn an_http2_peer_is_charged_for_what_it_leaves_unfinished() {
     /// What is not counted: less than 4 KiB of requests, and the steps in which lists grow. Nor are
     /// the parts of a request that are allocated on their own, up to a third of it.
     const UNCOUNTED: usize = 6 << 10;

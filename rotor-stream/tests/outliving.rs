@@ -141,7 +141,7 @@ fn any_other_protocol_ends_with_its_connection() {
 }
 
 #[test]
-fn a_protocol_that_outlives_its_connection_is_told_of_the_loss_after_the_end_of_its_input() {
+fn a_protocol_is_told_of_the_loss_of_its_connection_after_the_end_of_its_input() {
     for (loss, _, last) in LOSSES {
         let mut driver = Driver::with((true, false), Log::new(), |peer| peer.limit_room(0));
         driver.end();

@@ -177,7 +177,7 @@ fn half_answered(plan: Probe) -> Server {
 }
 
 #[test]
-fn a_complete_response_on_a_stream_is_delivered_to_a_handler_that_holds_after_its_connection() {
+fn a_complete_response_on_a_stream_outlives_its_connection_while_it_is_held() {
     type Loss = fn(&mut Server);
     let losses: [(&str, Loss, &str); 6] = [
         ("reset", |server| server.driver.reset(), "Network: Lost(Reset("),
