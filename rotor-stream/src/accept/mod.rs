@@ -23,7 +23,7 @@ pub use self::config::AcceptConfig;
 use self::connections::ConnectionGuard;
 pub use self::inherited::InheritedListeners;
 use self::listening::Listening;
-use self::peer_fault::{map_end_in_place, without_peer_fault};
+use self::peer_fault::{has_ended, without_peer_fault, without_peer_fault_in_place};
 pub use self::seed::AcceptSeed;
 use self::seed::Origin;
 use crate::error::StreamError;
@@ -181,10 +181,10 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
             Role::Connection { machine, guard } => {
                 let event = event.filter_map(AcceptSeed::into_spawned);
                 let answer = machine.handle_in_place(event, scope).map(AcceptSeed::from_seed);
-                map_end_in_place(answer, |response| match guard {
-                    Some(_) => without_peer_fault(response, scope.token(), machine.type_name()),
-                    None => response,
-                })
+                if has_ended(&answer) && guard.is_some() {
+                    return without_peer_fault_in_place(answer, scope.token(), machine.type_name());
+                }
+                answer
             }
             // It is a pointer, so passing it by value costs nothing.
             Role::Listening(_) => InPlace::Declined(event),

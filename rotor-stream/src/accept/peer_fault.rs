@@ -22,16 +22,24 @@ pub(super) fn without_peer_fault<M, N>(
     }
 }
 
-/// Converts the response of a machine that handles events in its slot, if the machine has ended.
-#[inline(always)]
-pub(super) fn map_end_in_place<N>(
+/// Does the same for a machine that handles events in its slot. Out of line, since it ends once.
+#[cold]
+#[inline(never)]
+pub(super) fn without_peer_fault_in_place<N>(
     answer: InPlace<N>,
-    end: impl FnOnce(Response<(), N>) -> Response<(), N>,
+    token: Token,
+    name: &'static str,
 ) -> InPlace<N> {
     match answer {
-        InPlace::Handled(response) if !response.is_alive() => InPlace::Handled(end(response)),
-        answer => answer,
+        InPlace::Handled(response) => InPlace::Handled(without_peer_fault(response, token, name)),
+        declined => declined,
     }
+}
+
+/// Returns whether a machine that handles events in its slot has ended.
+#[inline(always)]
+pub(super) fn has_ended<N>(answer: &InPlace<N>) -> bool {
+    matches!(answer, InPlace::Handled(response) if !response.is_alive())
 }
 
 fn is_peer_fault(error: &(dyn std::error::Error + 'static)) -> bool {
