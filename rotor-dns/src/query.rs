@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use rotor_core::net::{DatagramSocket, Net, StreamSocket};
-use rotor_core::{Description, LogLimit, Response, Scope, Sender, Time};
+use rotor_core::{Description, Response, Scope, Sender, Time};
 
 use crate::chain::{CHAIN_MAX, min_ttl};
 use crate::config::ResolverConfig;
@@ -22,10 +22,7 @@ use crate::resolv_conf::{ATTEMPTS_MAX, TIMEOUT_MAX};
 use crate::result::QueryResult;
 use crate::special::SpecialName;
 use crate::tcp::Tcp;
-use crate::unguessable::{bind_random_port, query_message};
-
-/// Limits how often forgeries are logged: whoever can send them can do so for each question.
-static FORGERIES: LogLimit = LogLimit::new();
+use crate::unguessable::{bind_random_port, query_message, report_forgeries};
 
 /// How many datagrams are received before the other machines of the loop get their turn.
 const DATAGRAMS_PER_EVENT: u32 = 32;
@@ -425,12 +422,7 @@ where
                 }
             }
             if *forgeries >= FORGERIES_MAX {
-                if let Some(others) = FORGERIES.try_pass(now) {
-                    log::warn!(
-                        "{forgeries} datagrams that do not match the question to {server} arrived: using TCP \
-                         (as for {others} more questions before)"
-                    );
-                }
+                report_forgeries(*forgeries, server, now);
                 return Step::UseTcp;
             }
         }

@@ -1,11 +1,11 @@
 //! What a forger of answers has to guess: the id of a query, the case of its letters (0x20), and
-//! the port from which it is sent.
+//! the port from which it is sent; and the report of those who guessed wrong.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rotor_core::net::DatagramSocket;
-use rotor_core::{Interest, Scope};
+use rotor_core::{Interest, LogLimit, Scope, Time};
 
 use crate::message::QueryMessage;
 use crate::record::Question;
@@ -15,6 +15,19 @@ const PORT_FIRST: u16 = 1024;
 const PORT_COUNT: u64 = 65_536 - PORT_FIRST as u64;
 /// How many random ports are tried before the system chooses one.
 const PORT_TRIES: u32 = 8;
+
+/// Limits how often forgeries are logged: whoever can send them can do so for each question.
+static FORGERIES: LogLimit = LogLimit::new();
+
+/// Logs that so many datagrams did not match a question, for which TCP is now used.
+pub(crate) fn report_forgeries(count: u32, server: SocketAddr, now: Time) {
+    if let Some(others) = FORGERIES.try_pass(now) {
+        log::warn!(
+            "{count} datagrams that do not match the question to {server} arrived: using TCP (as \
+             for {others} more questions before)"
+        );
+    }
+}
 
 /// Encodes a query. All that a forger has to guess, except for the port, comes from secure random
 /// numbers.
