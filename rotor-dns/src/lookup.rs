@@ -173,6 +173,7 @@ pub(crate) fn resolve_error(error: LookupError) -> ResolveError {
         LookupError::NoSuchName(_) | LookupError::NoRecords(_) => {
             ResolveError::NotFound(Arc::new(error))
         }
+        LookupError::NoSlot => ResolveError::NoRoom(Arc::new(error)),
         _ => ResolveError::Failed(Arc::new(error)),
     }
 }

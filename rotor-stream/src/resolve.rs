@@ -69,6 +69,12 @@ quick_error! {
             display("cannot find the host's addresses")
             source(&**error)
         }
+        /// This side has no room to ask a server: the loop has no slot for the query. Try again
+        /// later.
+        NoRoom(error: Arc<dyn Error + Send + Sync>) {
+            display("no room to look up the host")
+            source(&**error)
+        }
         /// The resolver has its maximum number of waiting requests. Try again later.
         Busy {
             display("too many lookups wait for the resolver")

@@ -38,8 +38,8 @@ fn rows() -> Vec<(&'static str, Vec<ClientError>)> {
             resolving(vec![ResolveError::Name(why())]),
         ),
         (
-            "`NotConnected`: the resolver is overloaded, or has ended",
-            resolving(vec![ResolveError::Busy, ResolveError::Gone]),
+            "`NotConnected`: the resolver has no room, is overloaded, or has ended",
+            resolving(vec![ResolveError::NoRoom(why()), ResolveError::Busy, ResolveError::Gone]),
         ),
         (
             "`Lost`: the connection broke",

@@ -224,5 +224,5 @@ fn a_loop_without_a_slot_for_a_query_is_an_error() {
         assert!(matches!(reply, Err(LookupError::NoSlot)), "{reply:?}");
     }
     let host = host.wait().expect("none goes unanswered");
-    assert!(matches!(host, Err(ResolveError::Failed(_))), "{host:?}");
+    assert!(matches!(host, Err(ResolveError::NoRoom(_))), "{host:?}");
 }

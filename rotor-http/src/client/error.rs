@@ -242,7 +242,9 @@ impl ClientError {
             ClientError::Unsent(error) | ClientError::NotRepeated(error) => error.fault(),
             // Trying again does not make an invalid host name valid.
             ClientError::NotConnected(Fatal::Resolve(ResolveError::Name(_))) => Fault::Caller,
-            ClientError::NotConnected(Fatal::Resolve(ResolveError::Busy | ResolveError::Gone)) => {
+            ClientError::NotConnected(Fatal::Resolve(
+                ResolveError::NoRoom(_) | ResolveError::Busy | ResolveError::Gone,
+            )) => {
                 Fault::Here
             }
             ClientError::Lost(Fatal::NoRoom) => Fault::Here,
@@ -308,9 +310,9 @@ impl ClientError {
             ClientError::NotConnected(Fatal::Resolve(ResolveError::Name(_))) => {
                 Status::INTERNAL_SERVER_ERROR
             }
-            ClientError::NotConnected(Fatal::Resolve(ResolveError::Busy | ResolveError::Gone)) => {
-                Status::SERVICE_UNAVAILABLE
-            }
+            ClientError::NotConnected(Fatal::Resolve(
+                ResolveError::NoRoom(_) | ResolveError::Busy | ResolveError::Gone,
+            )) => Status::SERVICE_UNAVAILABLE,
             ClientError::Lost(Fatal::NoRoom) => Status::SERVICE_UNAVAILABLE,
             ClientError::NotConnected(error) if is_out_of_resources(error) => {
                 Status::SERVICE_UNAVAILABLE
@@ -407,6 +409,7 @@ mod tests {
                 false,
                 503,
             ),
+            (resolving(ResolveError::NoRoom(cause())), Fault::Here, false, 503),
             (resolving(ResolveError::Busy), Fault::Here, false, 503),
             (resolving(ResolveError::Gone), Fault::Here, false, 503),
             (ClientError::Lost(Fatal::Reset(refused())), Fault::Network, true, 502),
