@@ -21,9 +21,8 @@ use crate::h2::response::CheckedResponse;
 use crate::semantics::error::BodyError;
 use crate::semantics::trailers::Trailers;
 
-/// How often a request is made again that servers refuse without processing it. A server that goes
-/// away after every few requests excludes some requests several times; a limit is needed for a
-/// server that refuses all of them.
+/// How often a request is made again that servers refuse without processing it, and without serving
+/// another one on the same connection. The limit is for a server that refuses all of them.
 const REFUSALS_MAX: u8 = 10;
 
 impl<K: Client> Exchange<K> {
@@ -166,9 +165,12 @@ impl<K: Client> Exchange<K> {
     }
 
     /// Handles the server's message that it has not processed the request: returns the request to
-    /// be made again, or fails it.
+    /// be made again, or fails it. `was_other_served` is whether it has taken another one on this
+    /// connection. Then the refusal does not count: a server that serves few requests on each
+    /// connection refuses the last of many requests very often.
     pub(in crate::client) fn refused(
         &mut self,
+        was_other_served: bool,
         config: &ClientConfig,
         scope: &mut rotor_core::Scope<'_, K::Context>,
     ) -> Option<Box<Job<K>>> {
@@ -176,9 +178,10 @@ impl<K: Client> Exchange<K> {
         let is_unprocessed = self.body.awaits_head() && self.interim == 0;
         self.sent.on_this_connection &= !is_unprocessed;
         // RFC 9113 §8.7: whatever its method. Parts that were written earlier cannot be sent again.
-        let may_repeat =
-            is_unprocessed && self.refusals < REFUSALS_MAX && self.was_written_in_one_call;
-        self.refusals = self.refusals.saturating_add(1);
+        let may_repeat = is_unprocessed
+            && (was_other_served || self.refusals < REFUSALS_MAX)
+            && self.was_written_in_one_call;
+        self.refusals = self.refusals.saturating_add(u8::from(!was_other_served));
         if may_repeat && let Some(job) = self.take_for_repeat(config.counters_ref()) {
             return Some(job);
         }

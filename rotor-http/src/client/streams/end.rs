@@ -53,22 +53,31 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         let is_out = |child: &Child<K>| child.stream.is_none_or(|stream| stream > last);
         let out: Vec<u32> =
             self.children.iter().filter(|child| is_out(child)).map(|child| child.key).collect();
+        // The first of the requests gets its outcome here then, so not even a server that goes away
+        // after each request is asked without end.
+        let was_other_served = last > 0 && self.next_stream > 1;
         // In the order in which they began, so that the oldest are next, even if each server goes
         // away after a few requests.
         for key in out {
             let Some(at) = self.find_child(key) else { continue };
             match code == ErrorCode::Http11Required.number() {
                 true => self.http1_required(at, true, io),
-                false => self.refused(at, io),
+                false => self.refused(at, was_other_served, io),
             }
         }
     }
 
     /// Handles a request that the server has not processed: another connection may make it.
-    pub(super) fn refused(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
+    pub(super) fn refused(
+        &mut self,
+        at: usize,
+        was_other_served: bool,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) {
         let child = &mut self.children[at];
-        let job =
-            child.step(io.scope, io.config, |exchange, io| exchange.refused(io.config, io.scope));
+        let job = child.step(io.scope, io.config, |exchange, io| {
+            exchange.refused(was_other_served, io.config, io.scope)
+        });
         if let Some(job) = job.flatten() {
             self.source.return_job(*job, io.scope);
         }

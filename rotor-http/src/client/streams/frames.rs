@@ -220,7 +220,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         Counters::add(&io.config.counters_ref().streams_reset);
         // RFC 9113 §8.7: only this code promises that the request was not processed.
         if code == ErrorCode::RefusedStream.number() {
-            self.refused(at, io);
+            self.refused(at, false, io);
         } else if code == ErrorCode::Http11Required.number() {
             self.http1_required(at, false, io);
         } else {

@@ -6,6 +6,8 @@ mod extremes;
 #[cfg(feature = "http2")]
 mod http1_alternative;
 mod limits;
+#[cfg(feature = "http2")]
+mod refusals;
 mod room;
 
 use std::net::SocketAddr;
