@@ -196,7 +196,8 @@ impl Fetched {
     /// Redirects are not followed automatically. If you follow them:
     ///
     /// * Limit how often, because two servers may redirect to each other forever.
-    /// * Use GET after a 303 (HEAD stays HEAD), and after a 301 or 302 in response to a POST.
+    /// * Use GET, without a body and its fields, after a 303 (HEAD stays HEAD), and after a 301 or 302
+    ///   in response to a POST. Otherwise send the same method and body again.
     /// * Leave out `Authorization` and cookies unless the next server may have them. It is another
     ///   server if the [authority](Url::authority) differs, and also if [`is_https`](Url::is_https)
     ///   does: an authority does not distinguish `http://a/`, which everybody can read, from
@@ -225,7 +226,7 @@ impl Fetched {
             return None;
         }
         let location = self.field("Location")?;
-        Some(str::from_utf8(location).map_err(|_| UrlError::Target).and_then(|to| asked.join(to)))
+        Some(asked.join_bytes(location))
     }
 }
 
@@ -317,6 +318,20 @@ mod tests {
         fetch.into_fetched()
     }
 
+    /// As browsers, curl and Go do: many servers send what they should have encoded.
+    #[test]
+    fn a_redirect_may_contain_bytes_that_should_have_been_encoded() {
+        let asked: Url = "http://a/b".parse().expect("a URL");
+        for (location, expected) in [
+            (&b"/caf\xe9 1"[..], "http://a/caf%E9%201"),
+            ("/caf\u{e9}?\u{e9}".as_bytes(), "http://a/caf%C3%A9?%C3%A9"),
+            (b"https://c/\xff", "https://c/%FF"),
+        ] {
+            let to = fetched(302, Some(location)).redirect(&asked).expect("it redirects");
+            assert_eq!(to.expect("a URL").to_string(), expected);
+        }
+    }
+
     #[test]
     fn a_redirect_is_resolved_against_the_requested_url() {
         let asked: Url = "http://a/b/c?d".parse().expect("a URL");
@@ -336,8 +351,9 @@ mod tests {
         assert_eq!((to.authority(), to.is_https()), (secret.authority(), false));
         for (location, why) in [
             (&b"mailto:a@b"[..], UrlError::Scheme),
-            (b"/\xff", UrlError::Target),
-            (b"/a b", UrlError::Target),
+            (b"/a\tb", UrlError::Target),
+            (b"//\xe4.example/", UrlError::Authority),
+            ("//\u{e4}.example/".as_bytes(), UrlError::Authority),
         ] {
             assert_eq!(fetched(302, Some(location)).redirect(&asked), Some(Err(why)));
         }

@@ -56,9 +56,12 @@ quick_error! {
         /// The host is missing or malformed, or the port is not a number from 1 to 65535. Write a
         /// name that is not ASCII in its ASCII form (`xn--…`, RFC 5891). An IPv6 address must not
         /// have a zone, which has a meaning on one computer only.
-        Authority { display("the URL has no host, or a malformed one, or a bad port") }
+        Authority {
+            display("the URL has no host, or one that is malformed or not ASCII (write xn--…), or a bad port")
+        }
         /// The path or query contains a space, a control byte, or a character that is not ASCII.
-        /// These must be percent-encoded.
+        /// These must be percent-encoded. In a reference, only a control byte is an error: see
+        /// [`join`](Url::join).
         Target { display("the path or query of the URL has a character that must be percent-encoded") }
     }
 }
@@ -104,6 +107,10 @@ impl Url {
     /// dropped. Dot segments are removed from the path of the result, unless the path is taken
     /// unchanged from this URL, because the reference is a query or empty.
     ///
+    /// A space, `"`, `<`, `>`, and what is not ASCII are percent-encoded in the reference's path and
+    /// query, as browsers do, because many servers and pages do not encode them. Spaces around the
+    /// reference are ignored.
+    ///
     /// The path of the result may begin with two slashes (for example of `/.//b`), so a
     /// [target](Url::target) is not always a reference to itself: keep the `Url`.
     ///
@@ -132,8 +139,14 @@ impl Url {
     #[doc(alias = "redirect")]
     #[doc(alias = "resolve")]
     pub fn join(&self, reference: &str) -> Result<Url, UrlError> {
-        let reference = reference.split_once('#').map_or(reference, |(before, _)| before);
-        if has_scheme(reference) {
+        self.join_bytes(reference.trim_matches(' ').as_bytes())
+    }
+
+    /// Like `join`. The reference need not be UTF-8, because a field line need not be.
+    pub(super) fn join_bytes(&self, reference: &[u8]) -> Result<Url, UrlError> {
+        let reference = reference.split(|&byte| byte == b'#').next().unwrap_or_default();
+        let (reference, scheme_len) = (&*encode_target(reference)?, scheme_len(reference));
+        if scheme_len > 0 {
             return reference.parse().map(Url::without_dot_segments);
         }
         if reference.starts_with("//") {
@@ -161,14 +174,33 @@ impl Url {
     }
 }
 
-/// Returns whether a reference begins with a scheme (RFC 3986 §3.1). The first segment of a
-/// relative path must not look like one (§4.2).
-fn has_scheme(reference: &str) -> bool {
-    let before = reference.split(['/', '?']).next().unwrap_or_default();
-    before.split_once(':').is_some_and(|(scheme, _)| {
-        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
-    })
+/// Returns the length of the scheme with which a reference begins, and its colon; 0 if there is
+/// none (RFC 3986 §3.1). The first segment of a relative path must not look like one (§4.2).
+fn scheme_len(reference: &[u8]) -> usize {
+    let end = reference.iter().position(|byte| b":/?".contains(byte)).unwrap_or(0);
+    let (scheme, rest) = reference.split_at(end);
+    let is_scheme = rest.starts_with(b":")
+        && scheme.first().is_some_and(u8::is_ascii_alphabetic)
+        && scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte));
+    if is_scheme { end + 1 } else { 0 }
+}
+
+/// Percent-encodes what may not be in the path and query of a reference as it is, but not control
+/// bytes. A host is not encoded, since that would hide that it is not ASCII.
+fn encode_target(reference: &[u8]) -> Result<String, UrlError> {
+    let (scheme, rest) = reference.split_at(scheme_len(reference));
+    let host_len = rest.strip_prefix(b"//").map_or(0, |rest| {
+        2 + rest.iter().position(|byte| b"/?".contains(byte)).unwrap_or(rest.len())
+    });
+    let (before, target) = reference.split_at(scheme.len() + host_len);
+    let mut encoded = str::from_utf8(before).map_err(|_| UrlError::Authority)?.to_owned();
+    for &byte in target {
+        match byte {
+            b' ' | b'"' | b'<' | b'>' | 0x80.. => encoded.push_str(&format!("%{byte:02X}")),
+            byte => encoded.push(char::from(byte)),
+        }
+    }
+    Ok(encoded)
 }
 
 /// Removes the segments `.` and `..` from a path that begins with a slash (RFC 3986 §5.2.4). A
@@ -260,6 +292,11 @@ mod tests {
             ("http://[::1]:8080/", "::1", 8080, "[::1]:8080", "/"),
             ("https://[2001:DB8::1]", "2001:db8::1", 443, "[2001:db8::1]", "/"),
             ("http://a/../b/./%2e%20", "a", 80, "a", "/../b/./%2e%20"),
+            ("http://A%2EB/", "a%2eb", 80, "a%2eb", "/"),
+            ("http://a./", "a.", 80, "a.", "/"),
+            ("http://xn--4ca.example", "xn--4ca.example", 80, "xn--4ca.example", "/"),
+            ("http://[::FFFF:192.0.2.1]/", "::ffff:192.0.2.1", 80, "[::ffff:192.0.2.1]", "/"),
+            ("http://a:000000000080/", "a", 80, "a", "/"),
         ] {
             let url: Url = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!((url.name(), url.port()), (name, port), "{text}");
@@ -322,6 +359,12 @@ mod tests {
             ("1:b", "http://a/b/c/1:b"),
             ("?a:b", "http://a/b/c/d;p?a:b"),
             ("/%2e%2e/x", "http://a/%2e%2e/x"),
+            ("/caf\u{e9}?\u{e9} x", "http://a/caf%C3%A9?%C3%A9%20x"),
+            ("a b/%20\"<c>\"", "http://a/b/c/a%20b/%20%22%3Cc%3E%22"),
+            ("//g/\u{e4}#\u{e4}", "http://g/%C3%A4"),
+            ("http://g?a b", "http://g/?a%20b"),
+            (" g ", "http://a/b/c/g"),
+            ("\u{e4}:b", "http://a/b/c/%C3%A4:b"),
         ] {
             let joined =
                 base.join(reference).unwrap_or_else(|error| panic!("{reference}: {error}"));
@@ -357,9 +400,13 @@ mod tests {
             ("//", UrlError::Authority),
             ("///x", UrlError::Authority),
             ("//h:0/", UrlError::Authority),
-            ("x y", UrlError::Target),
+            ("//\u{e4}/", UrlError::Authority),
+            ("http://\u{e4}.example/", UrlError::Authority),
+            ("//a b/", UrlError::Authority),
+            ("//good\\@evil/", UrlError::User),
             ("x\r\nX: y", UrlError::Target),
-            ("/\u{e4}", UrlError::Target),
+            ("x\0", UrlError::Target),
+            ("x\x7f", UrlError::Target),
             ("?\t", UrlError::Target),
         ] {
             assert_eq!(base.join(reference), Err(expected), "{reference:?}");
@@ -388,6 +435,17 @@ mod tests {
             ("http://[::1/", UrlError::Authority),
             ("http://\u{e4}.example/", UrlError::Authority),
             ("http://a\\b/", UrlError::Authority),
+            ("http://good\\@evil/", UrlError::User),
+            ("http://a\tb/", UrlError::Authority),
+            ("http://a\n/", UrlError::Authority),
+            ("ht\ntp://a/", UrlError::Scheme),
+            ("http://a%/", UrlError::Authority),
+            ("http://[fe80::1%25eth0]/", UrlError::Authority),
+            ("http://[fe80::1%eth0]/", UrlError::Authority),
+            ("http://[v1.a]/", UrlError::Authority),
+            ("http://a:-1/", UrlError::Authority),
+            ("http://a:\u{661}/", UrlError::Authority),
+            ("http:\\\\a/", UrlError::Scheme),
             ("http://u@a/", UrlError::User),
             ("http://u:p@a/", UrlError::User),
             ("http://a/b c", UrlError::Target),
