@@ -83,7 +83,7 @@ pub struct GroupHandle {
     handles: Vec<LoopHandle>,
 }
 
-/// The error of a loop of a group that could not be made. The other loops were dropped.
+/// The error of a loop of a group that could not be made. The other loops are gone.
 #[derive(Debug)]
 pub struct StartError {
     /// The number of the loop, counted from 0.
@@ -117,7 +117,7 @@ impl LoopGroup {
     /// # Errors
     ///
     /// Fails if one of the loops could not be made: `make` returned an error or panicked, or the
-    /// system has no thread left. The other loops are dropped and have not run.
+    /// system has no thread left. The other loops have been dropped and have not run.
     pub fn start<P, M, B, F>(
         parts: impl IntoIterator<Item = P>,
         make: F,
@@ -192,8 +192,17 @@ impl LoopGroup {
                 begins.into_iter().for_each(|begin| _ = begin.send(()));
                 Ok(group)
             }
-            // Dropping the senders drops the loops that were made.
-            Some(error) => Err(error),
+            Some(error) => {
+                // Dropping the senders drops the loops that were made. Their threads are waited for,
+                // so that their sockets are closed when the caller learns of the error: the caller
+                // may open the same address again.
+                drop(begins);
+                for thread in group.threads.drain(..).flatten() {
+                    // If it panicked, that was reported then.
+                    let _ended = thread.join();
+                }
+                Err(error)
+            }
         }
     }
 
@@ -221,6 +230,10 @@ impl LoopGroup {
     ///
     /// If a thread ended by a panic (of `make` or of the loop itself, never of a handler), this
     /// method panics with the same payload when the other loops have ended.
+    ///
+    /// A loop that is stuck in a handler is waited for, whatever the time limit of a drain;
+    /// [`handing_over`](LoopInstance::handing_over) and [`taking_over`](LoopInstance::taking_over)
+    /// prevent that.
     pub fn join(mut self) -> Vec<io::Result<Exit>> {
         let mut exits = BTreeMap::new();
         let mut panic = None;
