@@ -16,5 +16,6 @@ mod full_slab;
 mod loop_group;
 mod pools;
 mod sockets;
+mod stuck_loops;
 #[path = "../../examples/udp_echo_server/machine.rs"]
 mod udp_echo;

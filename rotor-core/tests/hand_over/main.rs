@@ -8,5 +8,6 @@
 mod descriptors;
 mod path;
 mod rig;
+mod stuck;
 mod succession;
 mod untrusted_peers;

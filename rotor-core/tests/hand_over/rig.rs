@@ -3,6 +3,8 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex};
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
@@ -22,7 +24,19 @@ pub(crate) struct Greeter {
     /// `None` once it drains.
     listener: Option<TcpListener>,
     word: &'static str,
+    gate: SharedGate,
 }
+
+/// Makes the handler wait that accepts the first client of a process.
+pub(crate) struct Gate {
+    /// Tells that it waits.
+    pub(crate) began: Sender<()>,
+    /// Until this is dropped at the other end.
+    pub(crate) end: Receiver<()>,
+}
+
+/// The gate of a process, until a handler has passed it.
+type SharedGate = Arc<Mutex<Option<Gate>>>;
 
 /// The word of a greeter that uses up all of its time to drain.
 pub(crate) const SLOW: &str = "slow";
@@ -30,6 +44,11 @@ pub(crate) const SLOW: &str = "slow";
 impl Greeter {
     fn greet(&mut self) {
         while let Some(Ok((mut socket, _))) = self.listener.as_mut().map(Listener::accept) {
+            let gate = self.gate.lock().expect("nobody panics with it").take();
+            if let Some(Gate { began, end }) = gate {
+                let _ = began.send(());
+                let _ = end.recv();
+            }
             let _gone = socket.write(self.word.as_bytes());
         }
     }
@@ -75,6 +94,16 @@ pub(crate) const ANY: SocketAddr =
 
 /// Makes the loops, but does not report ready yet.
 pub(crate) fn make_process(hand_over: &mut HandOver, loops: usize, word: &'static str) -> Process {
+    make_process_with(hand_over, loops, word, SharedGate::default())
+}
+
+/// The same, with a gate for the loop that accepts first.
+pub(crate) fn make_process_with(
+    hand_over: &mut HandOver,
+    loops: usize,
+    word: &'static str,
+    gate: SharedGate,
+) -> Process {
     let queues = hand_over.tcp("web", ANY, &ListenOptions::new(), loops).expect("a port is free");
     let address = queues.local_address();
     let group = LoopGroup::start(queues, move |listeners, _| {
@@ -84,7 +113,8 @@ pub(crate) fn make_process(hand_over: &mut HandOver, loops: usize, word: &'stati
                 Response::attempt(|| {
                     let mut listener = TcpListener::from_std(listener, scope)?;
                     scope.register(&mut listener, Interest::Readable)?;
-                    Ok(Response::ok(Greeter { listener: Some(listener), word }))
+                    let gate = gate.clone();
+                    Ok(Response::ok(Greeter { listener: Some(listener), word, gate }))
                 })
             })?;
         }

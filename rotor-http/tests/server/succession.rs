@@ -2,11 +2,13 @@
 #![cfg(any(target_os = "linux", target_os = "android"))]
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::path::Path;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
-use std::thread::{self, yield_now};
+use std::thread::{self, JoinHandle, yield_now};
 use std::time::{Duration, Instant};
 
 use rotor_core::hand_over::{HandOver, RejectedSuccessors};
@@ -16,10 +18,15 @@ use rotor_core::{
     BoxError, Config, Infallible, Loop, LoopInstance, Machine, Response as MachineResponse,
 };
 use rotor_http::Status;
-use rotor_http::server::{self, Head, HttpSeed, Reply, Response, Scope, Serve, ServerConfig};
+use rotor_http::server::{
+    self, Head, HttpSeed, Reply, Response, Scope, Serve, ServeError, ServerConfig,
+};
 use rotor_test_kit::Directory;
 
 use crate::probe::{Probe, TestContext};
+
+/// Any free port.
+const ANY: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
 /// How long to wait for something that is immediate on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -52,10 +59,13 @@ fn a_successor_that_does_not_serve_is_counted() {
     assert!(gone.has_predecessor());
     drop(gone);
     until("it is counted", || (rejected_successors.count() > 0).then_some(()));
-    // The next successor serves, and so the first server ends.
-    let mut next = until("it gives them again", || HandOver::at(&path).ok());
-    let address = "127.0.0.1:0".parse().expect("it is one");
-    let queues = next.tcp("http", address, &ListenOptions::new(), 1).expect("it has them");
+    follow(&path, first);
+}
+
+/// Follows the first server with one that serves, so that it ends.
+fn follow(path: &Path, first: JoinHandle<Result<(), ServeError>>) {
+    let mut next = until("it gives its listeners", || HandOver::at(path).ok());
+    let queues = next.tcp("http", ANY, &ListenOptions::new(), 1).expect("it has them");
     let group = LoopGroup::start(queues, |listeners, _| -> Result<_, BoxError> {
         let mut creator = Loop::new(&Config::new())?;
         for listener in listeners {
@@ -77,12 +87,53 @@ fn a_successor_that_does_not_serve_is_counted() {
     }
 }
 
+/// Returns what a new connection is answered.
+fn request(address: SocketAddr) -> String {
+    let mut client = TcpStream::connect(address).expect("it listens");
+    let request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    client.write_all(request).expect("there is room");
+    let mut answers = String::new();
+    client.read_to_string(&mut answers).expect("it is no reset");
+    answers
+}
+
+#[test]
+fn a_successor_that_panics_as_it_makes_a_loop_leaves_no_queue_behind() {
+    let directory = Directory::create();
+    let path = directory.join("control");
+    let server = Serve::new("127.0.0.1:0").hand_over(&path);
+    let rejected_successors = server.rejected_successors();
+    let first = thread::spawn(move || server.run_fn(hello, || ()));
+    until("the first one serves", || path.exists().then_some(()));
+    let mut asking = until("it gives its listeners", || HandOver::at(&path).ok());
+    let queues = asking.tcp("http", ANY, &ListenOptions::new(), 1).expect("it has them");
+    let address = queues.local_address();
+    drop((asking, queues));
+    until("it is counted", || (rejected_successors.count() > 0).then_some(()));
+    for round in 0..10 {
+        let counted = rejected_successors.count();
+        let made = AtomicUsize::new(0);
+        let make_context = Arc::new(move || assert_eq!(made.fetch_add(1, SeqCst), 0, "a bug"));
+        // It has one more queue than the first one, for its second loop.
+        let next = Serve::new(address).threads(2).hand_over(&path);
+        let error = next.run_fn(hello, move || make_context()).expect_err("a loop is missing");
+        let text = format!("{error:?}");
+        assert!(text.contains("the thread that makes it panicked"), "{text}");
+        // That queue is closed by now: a client that got into it would be reset.
+        for _ in 0..4 {
+            let answer = request(address);
+            assert!(answer.ends_with("hello\n"), "round {round}: {answer}");
+        }
+        until("it is counted", || (rejected_successors.count() > counted).then_some(()));
+    }
+    follow(&path, first);
+}
+
 /// A process that has given its listeners away and accepts nothing, and whose successor is late in
 /// any case; how many were late. It exists as long as the loop does.
 fn impatient_predecessor(path: &Path) -> (LoopInstance<Idle>, SocketAddr, RejectedSuccessors) {
     let mut hand_over = HandOver::at(path).expect("none runs").ready_within(Duration::ZERO);
-    let address = "127.0.0.1:0".parse().expect("it is one");
-    let queues = hand_over.tcp("http", address, &ListenOptions::new(), 1).expect("a free port");
+    let queues = hand_over.tcp("http", ANY, &ListenOptions::new(), 1).expect("a free port");
     let (address, rejected) = (queues.local_address(), hand_over.rejected_successors());
     let instance = Loop::new(&Config::new()).expect("descriptors are left").instantiate(());
     hand_over.ready(instance.handle(), PATIENCE).expect("it serves");
