@@ -297,8 +297,10 @@ impl HandOver {
     /// call of `ready`. From now on this process waits for its own successor, on a thread, and will
     /// then drain its `loops` for at most `drain_time`.
     ///
-    /// When the loops drain for another reason (a signal), the copies of their listeners that were
-    /// kept for a successor are closed, so that clients are refused instead of waiting in vain.
+    /// When all loops drain for another reason (a signal), the copies of their listeners that were
+    /// kept for a successor are closed, so that clients are refused instead of waiting in vain. If
+    /// one loop is stuck in a handler, its own listener stays open, so the copies are kept: a
+    /// successor can still serve the clients in all queues.
     ///
     /// # Errors
     ///

@@ -297,7 +297,8 @@ impl<K: LoopKind, L: ListenerLayer> Serve<K, L> {
     }
 
     /// Serves with handlers of type `S`. Returns when the process was asked to end and all requests
-    /// have finished or their time is over.
+    /// have finished or their time is over. A handler that does not return holds this up; a third
+    /// signal ends the process nevertheless.
     ///
     /// `parts` makes the seed of a loop's handlers and the loop's context. It is called once by
     /// each thread.
