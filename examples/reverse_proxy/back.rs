@@ -4,12 +4,13 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use rotor::http::client::{Client, Head, Next, RecvMode, Request, Scope};
+use rotor::http::server;
 use rotor::http::{Limits, MessageError, Method, ResponseHeadError, Status, Trailers, Version};
 use rotor::stream::Block;
 use rotor::{Mailbox, Sender};
 
 use super::fields;
-use super::handshake::UpgradeRequest;
+use super::handshake::{RequestKind, UpgradeRequest};
 use super::message::{Answer, Lines, MESSAGES_MAX, Message, borrowed};
 use super::tunnel::Tunnel;
 
@@ -51,9 +52,29 @@ pub(crate) struct Back<C> {
 /// What is known about a request's body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyKind {
+    /// There is none, and the client has not given its length.
     None,
     Length(u64),
     Unknown,
+}
+
+impl BodyKind {
+    pub(crate) fn of(head: &server::Head<'_>, request_kind: RequestKind) -> BodyKind {
+        match head.body_length() {
+            Some(0)
+                if request_kind.is_for_websocket() || head.field("Content-Length").is_none() =>
+            {
+                BodyKind::None
+            }
+            Some(length) => BodyKind::Length(length),
+            None => BodyKind::Unknown,
+        }
+    }
+
+    /// Returns whether a body follows the head of the request.
+    pub(crate) fn is_sent(self) -> bool {
+        !matches!(self, BodyKind::None | BodyKind::Length(0))
+    }
 }
 
 impl<C> Back<C> {
@@ -75,17 +96,15 @@ impl<C> Back<C> {
             self.upgrade_request = Some(UpgradeRequest::write(request, scope)?);
         }
         match self.body {
-            BodyKind::None => {
-                request.done_headers()?;
-                return request.done();
-            }
+            BodyKind::None => {}
             BodyKind::Length(length) => request.add_length(length)?,
             BodyKind::Unknown => request.add_chunked()?,
         }
         if self.expects_continue {
             request.expect_continue();
         }
-        request.done_headers()
+        request.done_headers()?;
+        if self.body.is_sent() { Ok(()) } else { request.done() }
     }
 
     /// Ends the request, with trailers if its body has no length; other bodies have no trailers.
@@ -183,7 +202,7 @@ impl<C> Client for Back<C> {
         self.messages = Some(messages);
         self.wants_body = false;
         self.send_message(Message::Ready(sender));
-        if !self.expects_continue || self.body == BodyKind::None {
+        if !self.expects_continue {
             self.want_body();
         }
         Next::go_on(self).no_deadline()

@@ -71,17 +71,13 @@ impl<C: Upstream> Front<C> {
     fn upstream_request(
         head: &Head<'_>,
         request_kind: RequestKind,
+        body: BodyKind,
         upstream: &str,
         front: Sender<Message>,
     ) -> Back<C> {
         let forwards_left = fields::forwards_left(head);
         let is_ours = |name: &str| {
             fields::is_forwarding_field(name) || (forwards_left.is_some() && name == "max-forwards")
-        };
-        let body = match (head.has_body(), head.body_length()) {
-            (false, _) => BodyKind::None,
-            (true, Some(length)) => BodyKind::Length(length),
-            (true, None) => BodyKind::Unknown,
         };
         let passes_trailers = body == BodyKind::Unknown;
         let mut lines = fields::end_to_end(head.fields(), passes_trailers, |name| !is_ours(name));
@@ -109,7 +105,7 @@ impl<C: Upstream> Front<C> {
             target: fields::target_of(head),
             fields: lines,
             body,
-            expects_continue: head.expects_continue(),
+            expects_continue: body.is_sent() && head.expects_continue(),
             takes_trailers: fields::takes_trailers(head),
             wants_websocket: request_kind.is_for_websocket(),
             upgrade_request: None,
@@ -339,7 +335,8 @@ impl<C: Upstream> Server for Front<C> {
             return fail(Status::BAD_REQUEST, response);
         };
         let (front, messages) = scope.create_mailbox(MESSAGES_MAX);
-        let back = Front::<C>::upstream_request(head, request_kind, scope.authority(), front);
+        let body = BodyKind::of(head, request_kind);
+        let back = Front::<C>::upstream_request(head, request_kind, body, scope.authority(), front);
         let outcome = match scope.pool().ask_until(upstream, back, Time::NEVER, scope) {
             Ok(outcome) => outcome,
             Err(SendError::Full(_) | SendError::Closed(_)) => {
@@ -350,7 +347,7 @@ impl<C: Upstream> Server for Front<C> {
             messages,
             outcome: Some(outcome),
             back: None,
-            has_body: head.has_body(),
+            has_body: body.is_sent(),
             expects_continue: head.expects_continue(),
             request_kind,
             takes_trailers: fields::takes_trailers(head),

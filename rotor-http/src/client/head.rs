@@ -69,7 +69,9 @@ impl<'a> Head<'a> {
         match self.terms.body {
             Body::Empty => Some(0),
             Body::Length(length) => Some(length),
-            Body::Chunked | Body::UntilClose => None,
+            Body::Chunked => None,
+            // With HTTP/2, frames mark its end, and its length was announced at most as 0.
+            Body::UntilClose => self.fields().get_str("Content-Length")?.parse().ok(),
         }
     }
 

@@ -99,7 +99,9 @@ impl<'a> Head<'a> {
         match self.semantics.body {
             Body::Empty => Some(0),
             Body::Length(length) => Some(length),
-            Body::Chunked | Body::UntilClose => None,
+            Body::Chunked => None,
+            // Frames mark its end, whatever was announced; only 0 is announced here.
+            Body::UntilClose => self.fields().get_str("Content-Length")?.parse().ok(),
         }
     }
 

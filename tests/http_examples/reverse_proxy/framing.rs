@@ -293,20 +293,44 @@ fn a_tunnel_reset_by_its_client_is_reset_at_the_upstream() {
     assert_eq!(ended.recv_timeout(PATIENCE), Ok(Err(ErrorKind::ConnectionReset)));
 }
 
+/// RFC 9110 §8.6: a length that was given is passed on, even if it says that there is no body.
+#[test]
+fn a_length_of_0_passes_with_every_method() {
+    let (address, heads) = upstream(says(OK));
+    let proxy = proxy_to(address);
+    for (method, given, expected) in [
+        ("GET", "Content-Length: 0\r\n", Some("0")),
+        ("DELETE", "Content-Length: 0\r\n", Some("0")),
+        ("POST", "Content-Length: 0\r\n", Some("0")),
+        ("GET", "", None),
+        ("DELETE", "", None),
+    ] {
+        let (head, _) = ask(&proxy, &format!("{method} /"), given, "");
+        assert!(head.starts_with("HTTP/1.1 200 "), "{method} {given}: {head}");
+        let sent = heads.recv_timeout(PATIENCE).expect("passed on");
+        assert_eq!(field(&sent, "Content-Length"), expected, "{method} {given}: {sent}");
+    }
+}
+
 /// A frame of HTTP/2 on stream 1 (RFC 9113 §4.1).
 fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
     let len = u8::try_from(payload.len()).expect("a short one");
     [&[0, 0, len, kind, flags, 0, 0, 0, 1], payload].concat()
 }
 
-/// A frame with the head of a response (RFC 7541 §6.2.2).
+/// A frame with the head of a response.
 fn head_frame(status: &str) -> Vec<u8> {
-    let field = [&b"\x00\x07:status\x03"[..], status.as_bytes()].concat();
-    frame(1, 4, &field)
+    frame(1, 4, &field_line(":status", status))
 }
 
-/// Answers the first request of a connection of HTTP/2, with all heads in one write.
-fn answer_with_hints(client: &mut TcpStream, hints: usize) {
+/// A field line of a head (RFC 7541 §6.2.2).
+fn field_line(name: &str, value: &str) -> Vec<u8> {
+    let text = |text: &str| [&[text.len() as u8], text.as_bytes()].concat();
+    [vec![0], text(name), text(value)].concat()
+}
+
+/// Reads the beginning of a connection of HTTP/2 up to the first request.
+fn read_request(client: &mut TcpStream) {
     // The rest of the preface, and our SETTINGS.
     client.read_exact(&mut [0; 6]).expect("SM");
     client.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).expect("the proxy reads");
@@ -316,6 +340,11 @@ fn answer_with_hints(client: &mut TcpStream, hints: usize) {
         let len = u32::from_be_bytes([0, header[0], header[1], header[2]]);
         client.read_exact(&mut vec![0; len as usize]).expect("its payload");
     }
+}
+
+/// Answers the first request of a connection of HTTP/2, with all heads in one write.
+fn answer_with_hints(client: &mut TcpStream, hints: usize) {
+    read_request(client);
     let heads = [head_frame("103").repeat(hints), head_frame("200"), frame(0, 1, b"hi")];
     client.write_all(&heads.concat()).expect("the proxy reads");
     while matches!(client.read(&mut [0; 1_024]), Ok(1..)) {}
@@ -331,4 +360,34 @@ fn interim_answers_that_come_at_once_over_http2_pass_before_the_answer() {
         assert_eq!(answer.matches("HTTP/1.1 103 Early Hints\r\n").count(), hints, "{answer}");
         assert!(answer.ends_with("\r\n\r\n2\r\nhi\r\n0\r\n\r\n"), "{answer}");
     }
+}
+
+/// The peer says 0 in its head, and ends the body with a frame of its own.
+#[test]
+fn a_length_of_0_passes_from_http2_before_the_stream_has_ended() {
+    let (address, heads) = upstream(says(OK));
+    let proxy = proxy_to(address);
+    let mut client = connect(&proxy);
+    let fields = [(":method", "POST"), (":scheme", "http"), (":authority", "a"), (":path", "/")];
+    let head = fields.iter().chain(&[("content-length", "0")]);
+    let head: Vec<u8> = head.flat_map(|(name, value)| field_line(name, value)).collect();
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    client.write_all(&[&preface[..], &frame(1, 4, &head)].concat()).expect("the proxy reads");
+    let sent = heads.recv_timeout(PATIENCE).expect("passed on");
+    assert_eq!(field(&sent, "Content-Length"), Some("0"), "{sent}");
+    assert_eq!(field(&sent, "Transfer-Encoding"), None, "{sent}");
+    client.write_all(&frame(0, 1, b"")).expect("the proxy reads");
+    // The end of the stream, and its last bytes.
+    read_until(&mut client, |got| got.ends_with(b"\x01\0\0\0\x01hi"));
+
+    let (address, _heads) = upstream(|client, _| {
+        read_request(client);
+        let head = [field_line(":status", "200"), field_line("content-length", "0")].concat();
+        let answer = [frame(1, 4, &head), frame(0, 1, b"")].concat();
+        client.write_all(&answer).expect("the proxy reads");
+        while matches!(client.read(&mut [0; 1_024]), Ok(1..)) {}
+    });
+    let (head, body) = ask(&proxy_to_url(&format!("h2c://{address}/")), "GET /", "", "");
+    assert_eq!(field(&head, "Content-Length"), Some("0"), "{head}");
+    assert_eq!((field(&head, "Transfer-Encoding"), &*body), (None, ""), "{head}");
 }
