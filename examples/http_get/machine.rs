@@ -12,7 +12,7 @@ use rotor::http::client::{
 };
 use rotor::http::{MessageError, Method, Trailers};
 use rotor::stream::{Connect, Fatal, HasResolver};
-use rotor::{Future, Time};
+use rotor::{BoxError, Future, Time};
 
 /// The machine: it looks up the host, connects, and makes one request, on a socket of any kind.
 pub(crate) type Get<C, S, T> = Connect<Connection<Download<C>, Once<C>>, S, T>;
@@ -27,13 +27,16 @@ pub(crate) trait DownloadSink: HasResolver + Sized + 'static {
 
     /// The last call: how the download ended. The loop stops then, because its resolver would wait
     /// for more questions.
-    fn ended(&mut self, outcome: Result<(), ClientError>);
+    fn ended(&mut self, outcome: Result<(), BoxError>);
 }
 
 /// The handler of one GET.
 pub(crate) struct Download<C> {
     pub(crate) authority: String,
+    /// Path and query, or for a proxy the whole URL.
     pub(crate) target: String,
+    /// The value of `Proxy-Authorization`, for a proxy that reads the request.
+    pub(crate) proxy_authorization: Option<String>,
     pub(crate) context: PhantomData<fn(C)>,
 }
 
@@ -43,6 +46,9 @@ impl<C> Download<C> {
         request.add_header("Host", &self.authority)?;
         request.add_header("User-Agent", "rotor-http_get")?;
         request.add_header("Accept", "*/*")?;
+        if let Some(credentials) = &self.proxy_authorization {
+            request.add_header("Proxy-Authorization", credentials)?;
+        }
         request.close();
         request.done_headers()?;
         request.done()
@@ -54,10 +60,10 @@ impl<C: DownloadSink> Client for Download<C> {
     type Output = ();
     type Upgrade = NoUpgrade<C>;
 
-    fn prepare_request(self, request: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+    fn prepare_request(self, request: &mut Request<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
         match self.write(request) {
             Ok(()) => Next::go_on(self).no_deadline(),
-            Err(error) => Next::error(error),
+            Err(error) => finish(scope, Err(error.into())),
         }
     }
 
@@ -69,7 +75,7 @@ impl<C: DownloadSink> Client for Download<C> {
     ) -> Next<Self> {
         match scope.head(head) {
             Ok(()) => Next::recv(self, RecvMode::Progressive(1)).keep_deadline(),
-            Err(error) => Next::error(ClientError::NoRoom(error.into())),
+            Err(error) => finish(scope, Err(format!("cannot write the head: {error}").into())),
         }
     }
 
@@ -81,10 +87,7 @@ impl<C: DownloadSink> Client for Download<C> {
     ) -> Next<Self> {
         match scope.piece(chunk) {
             Ok(()) => Next::go_on(self).keep_deadline(),
-            Err(error) => {
-                end(scope, Err(ClientError::NoRoom(error.into())));
-                Next::finished(())
-            }
+            Err(error) => finish(scope, Err(format!("cannot write the body: {error}").into())),
         }
     }
 
@@ -94,12 +97,11 @@ impl<C: DownloadSink> Client for Download<C> {
         _: &mut Request<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        end(scope, Ok(()));
-        Next::finished(())
+        finish(scope, Ok(()))
     }
 
     fn bad_response(self, error: ClientError, scope: &mut Scope<'_, C>) -> ClientResult<Self> {
-        end(scope, Err(error));
+        end(scope, Err(error.into()));
         Ok(())
     }
 }
@@ -121,15 +123,25 @@ impl<C: DownloadSink> RequestSource<Download<C>> for Once<C> {
 
     /// A first request on a connection is never given back.
     fn return_job(&mut self, _: Job<Download<C>>, scope: &mut Scope<'_, C>) {
-        end(scope, Err(ClientError::Closed));
+        end(scope, Err(ClientError::Closed.into()));
     }
 
     fn not_connected(self, error: Fatal, scope: &mut Scope<'_, C>) {
-        end(scope, Err(ClientError::NotConnected(error)));
+        end(scope, Err(ClientError::NotConnected(error).into()));
     }
 }
 
-fn end<C: DownloadSink>(scope: &mut Scope<'_, C>, outcome: Result<(), ClientError>) {
+/// Ends a download whose handler decides how. Not by `Next::error`: the outcome goes to the future of
+/// the request, which nobody reads here.
+fn finish<C: DownloadSink>(
+    scope: &mut Scope<'_, C>,
+    outcome: Result<(), BoxError>,
+) -> Next<Download<C>> {
+    end(scope, outcome);
+    Next::finished(())
+}
+
+fn end<C: DownloadSink>(scope: &mut Scope<'_, C>, outcome: Result<(), BoxError>) {
     scope.ended(outcome);
     scope.stop_loop();
 }

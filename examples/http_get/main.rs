@@ -18,24 +18,32 @@
 //! then standard error shows the progress. The old content of FILE is kept until there is a
 //! response. The host may be a name: /etc/hosts and the name servers in /etc/resolv.conf are used.
 //! An `https://` server must have a certificate for that name, from an issuer that the system
-//! trusts, or that is in the file named by the environment variable `SSL_CERT_FILE`. If
-//! `HTTPS_PROXY=http://HOST:PORT` is set, that proxy makes a tunnel to the server, whose name it
-//! looks up. The exit code is 0 for a complete response with a status below 400; otherwise the
-//! reason is shown. Redirects are shown, not followed.
+//! trusts, or that is in the file named by the environment variable `SSL_CERT_FILE`.
+//!
+//! Proxies are used as by curl. `https_proxy=http://[USER:PASSWORD@]HOST:PORT`, or `HTTPS_PROXY`,
+//! names a proxy that makes a tunnel to an `https://` server, and `http_proxy` one that fetches
+//! `http://` URLs. The proxy looks up the server's name. `no_proxy` or `NO_PROXY` lists the servers
+//! that are asked directly.
+//!
+//! The exit code is 0 for a complete response with a status below 400; otherwise the reason is
+//! shown. Redirects are shown, not followed.
 #![forbid(unsafe_code)]
 
 mod machine;
+mod proxy;
 
+use std::env;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::marker::PhantomData;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use machine::{Download, DownloadSink, Get, Once};
+use proxy::Proxy;
 use rotor::dns::{Dns, Resolver, ResolverConfig};
 use rotor::http::Status;
-use rotor::http::client::{self, ClientError, ConnectionSeed, Head, TunnelStream, TunnelTarget};
+use rotor::http::client::{ClientConfig, ConnectionSeed, Head, TunnelStream, TunnelTarget};
 use rotor::net::{Either, IpNet};
 use rotor::stream::{AddressService, Connect, HasResolver, Host};
 use rotor::tls::{MaybeTls, MaybeTlsTarget};
@@ -65,35 +73,48 @@ struct Console {
     status: Option<Status>,
     length: Option<u64>,
     received: u64,
-    outcome: Option<Result<(), ClientError>>,
+    outcome: Option<Result<(), BoxError>>,
 }
 
 /// Where the body goes.
 enum Output {
-    Screen,
-    File(File),
+    /// A person sees each piece as it arrives.
+    Terminal(io::Stdout),
+    /// A pipe, or a file of the shell's. Pieces are collected, because a piece may be only a few
+    /// bytes long: that of a chunk.
+    Stdout(BufWriter<io::Stdout>),
+    File(BufWriter<File>),
 }
 
+/// How many bytes are collected.
+const BATCH_BYTES: usize = 64 << 10;
+
 impl Output {
+    fn stdout() -> Output {
+        let stdout = io::stdout();
+        match stdout.is_terminal() {
+            true => Output::Terminal(stdout),
+            false => Output::Stdout(BufWriter::with_capacity(BATCH_BYTES, stdout)),
+        }
+    }
+
+    fn file(file: File) -> Output {
+        Output::File(BufWriter::with_capacity(BATCH_BYTES, file))
+    }
+
     /// Truncates a file that is about to be written; devices are not truncated.
     fn begin(&mut self) -> io::Result<()> {
         match self {
-            Output::File(file) if file.metadata()?.is_file() => file.set_len(0),
+            Output::File(file) if file.get_ref().metadata()?.is_file() => file.get_ref().set_len(0),
             _ => Ok(()),
         }
     }
 
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn writer(&mut self) -> &mut dyn Write {
         match self {
-            Output::Screen => io::stdout().write_all(bytes),
-            Output::File(file) => file.write_all(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Output::Screen => io::stdout().flush(),
-            Output::File(_) => Ok(()),
+            Output::Terminal(stdout) => stdout,
+            Output::Stdout(stdout) => stdout,
+            Output::File(file) => file,
         }
     }
 
@@ -115,8 +136,9 @@ impl Console {
 
     /// Prints how the download ended.
     fn show_outcome(mut self) -> Result<(), BoxError> {
-        self.output.flush()?;
+        let flushed = self.output.writer().flush();
         self.outcome.ok_or("the connection ended without an outcome")??;
+        flushed.map_err(|error| format!("cannot write the body: {error}"))?;
         let status = self.status.ok_or("there was no answer")?;
         if self.output.shows_progress() {
             program::print(&[format!("{status}, {} bytes", self.received)])?;
@@ -148,7 +170,7 @@ impl DownloadSink for Console {
     }
 
     fn piece(&mut self, piece: &[u8]) -> io::Result<()> {
-        self.output.write_all(piece)?;
+        self.output.writer().write_all(piece)?;
         let before = self.received / PROGRESS_STEP;
         self.received += piece.len() as u64;
         if self.output.shows_progress() && self.received / PROGRESS_STEP > before {
@@ -157,7 +179,7 @@ impl DownloadSink for Console {
         Ok(())
     }
 
-    fn ended(&mut self, outcome: Result<(), ClientError>) {
+    fn ended(&mut self, outcome: Result<(), BoxError>) {
         self.outcome.get_or_insert(outcome);
     }
 }
@@ -168,36 +190,49 @@ fn main() -> ExitCode {
 
 fn http_get() -> Result<(), BoxError> {
     let url = program::argument(1, Url::local())?;
-    let file = std::env::args_os().nth(2);
-    let server = url.http2_server_at(way_to(&url)?)?;
+    let file = env::args_os().nth(2);
+    let proxy = match url.is_h2c() {
+        // The request would need another form, which HTTP/2 does not have.
+        true => None,
+        false => Proxy::for_url(url.as_http(), |name| env::var(name).ok())?,
+    };
+    let mut download = Download {
+        authority: url.authority().to_owned(),
+        target: url.target().to_owned(),
+        proxy_authorization: None,
+        context: PhantomData,
+    };
+    let way = match proxy {
+        None => Either::B(url.host()),
+        Some(Proxy { host, authorization }) if url.is_https() => {
+            let tunnel = TunnelTarget::new(host, &url.host())?;
+            Either::A(match authorization {
+                Some(credentials) => tunnel.header("Proxy-Authorization", credentials)?,
+                None => tunnel,
+            })
+        }
+        Some(Proxy { host, authorization }) => {
+            // RFC 9112 §3.2.2.
+            download.target = url.to_string();
+            download.proxy_authorization = authorization;
+            Either::B(host)
+        }
+    };
+    let server = url.http2_server_at(way)?;
     let output = match &file {
         Some(name) => {
             let file = OpenOptions::new().write(true).create(true).truncate(false).open(name);
-            Output::File(file.map_err(|error| format!("cannot write {}: {error}", name.display()))?)
+            Output::file(file.map_err(|error| format!("cannot write {}: {error}", name.display()))?)
         }
-        None => Output::Screen,
+        None => Output::stdout(),
     };
-    on_chosen_loop(Fetch { url, server, output })
-}
-
-/// Returns the server itself, or the proxy that leads there.
-fn way_to(url: &Url) -> Result<Either<TunnelTarget<Host>, Host>, BoxError> {
-    match std::env::var("HTTPS_PROXY") {
-        Ok(proxy) if url.is_https() && !proxy.is_empty() => {
-            let proxy: client::Url =
-                proxy.parse().map_err(|error| format!("HTTPS_PROXY is {proxy}: {error}"))?;
-            if proxy.is_https() {
-                return Err("HTTPS_PROXY begins with https://: only http:// is supported".into());
-            }
-            Ok(Either::A(TunnelTarget::new(proxy.host(), &url.host())?))
-        }
-        _ => Ok(Either::B(url.host())),
-    }
+    on_chosen_loop(Fetch { config: url.client_config(), download, server, output })
 }
 
 /// What is downloaded, and where to.
 struct Fetch {
-    url: Url,
+    config: ClientConfig,
+    download: Download<Console>,
     server: Server,
     output: Output,
 }
@@ -206,10 +241,7 @@ impl OnAnyLoop for Fetch {
     type Output = Result<(), BoxError>;
 
     fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
-        let Fetch { url, server, output } = self;
-        let config = url.client_config();
-        let (authority, target) = (url.authority().to_owned(), url.target().to_owned());
-        let download = Download { authority, target, context: PhantomData };
+        let Fetch { config, download, server, output } = self;
         let source = Once { download: Some(download), under_way: None };
         let mut creator = Loop::<Machines<N>, B>::with_backend(backend, &Config::new())?;
         let dns = creator.add_part(Machines::Resolver, |scope| {

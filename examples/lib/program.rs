@@ -21,14 +21,17 @@ pub fn run(program: impl FnOnce() -> Result<(), BoxError>) -> ExitCode {
 }
 
 /// Returns the argument with this number, counted from 1, or the default if there is none.
-pub fn argument<T: FromStr + Display>(number: usize, default: T) -> Result<T, BoxError> {
+pub fn argument<T>(number: usize, default: T) -> Result<T, BoxError>
+where
+    T: FromStr<Err: Display> + Display,
+{
     let Some(argument) = env::args_os().nth(number) else { return Ok(default) };
     let argument = argument.to_string_lossy();
-    argument.parse().map_err(|_| {
+    argument.parse().map_err(|error| {
         let program = env::current_exe().unwrap_or_default();
         let name = program.file_stem().unwrap_or_default().display();
         format!(
-            "argument {argument:?} should be like {default}; \
+            "argument {argument:?} should be like {default} ({error}); \
              examples/{name}/main.rs says which arguments there are"
         )
         .into()

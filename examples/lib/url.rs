@@ -36,6 +36,11 @@ impl Url {
         self.http.is_https()
     }
 
+    /// Returns whether the scheme is `h2c://`.
+    pub fn is_h2c(&self) -> bool {
+        self.is_h2c
+    }
+
     /// Returns host and port, as in the field `Host`.
     pub fn authority(&self) -> &str {
         self.http.authority()

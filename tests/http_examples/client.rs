@@ -24,7 +24,11 @@ pub(crate) fn command(name: &str) -> Command {
         .join("examples")
         .join(name);
     assert!(file.exists(), "not built: cargo build --workspace --example {name}");
-    Command::new(file)
+    let mut command = Command::new(file);
+    for proxy in ["http_proxy", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY"] {
+        command.env_remove(proxy);
+    }
+    command
 }
 
 /// Starts an example on a free port; killed on drop.

@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::process::Output;
+use std::sync::mpsc::channel;
 use std::thread;
 
 use rotor_test_kit::Directory;
 
-use crate::client::{again, command, start, start_command};
+use crate::client::{PATIENCE, again, command, start, start_command};
 use crate::upstream::upstream;
 
 fn run(example: &str, arguments: &[&str]) -> Output {
@@ -56,6 +57,41 @@ fn a_host_name_is_resolved() {
     let output = run("http_get", &[&url]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(text(&output.stdout), "Hello, World!");
+}
+
+/// Pieces of one byte each are written, and the first of them is not lost when the last is missing.
+#[test]
+fn a_body_in_small_chunks_is_written_as_far_as_it_arrives() {
+    let (address, _heads) = upstream(|client, head| {
+        let chunks = "1\r\nx\r\n".repeat(10_000);
+        let end = if head.starts_with("GET /whole ") { "0\r\n\r\n" } else { "" };
+        let answer = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}{end}");
+        let _ended_early = client.write_all(answer.as_bytes());
+        let _is_gone = client.shutdown(Shutdown::Write);
+    });
+    for (page, is_whole) in [("whole", true), ("cut", false)] {
+        let output = run("http_get", &[&format!("http://{address}/{page}")]);
+        assert_eq!(output.status.success(), is_whole, "{}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), "x".repeat(10_000));
+    }
+}
+
+#[test]
+fn an_output_that_cannot_be_written_ends_the_download_with_an_error() {
+    let server = start("hello_world_server");
+    let url = format!("http://{}/", server.address());
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    let body = command("http_get").arg(&url).stdout(full()).output().expect("it starts");
+    let message = text(&body.stderr);
+    assert!(message.contains("error: cannot write the body: No space left"), "{message}");
+    assert_eq!(body.status.code(), Some(1));
+    // In a thread, because it did not end once.
+    let (ended, outcome) = channel();
+    thread::spawn(move || {
+        let head = command("http_get").arg(&url).stderr(full()).output().expect("it starts");
+        let _nobody_waits = ended.send(head.status.code());
+    });
+    assert_eq!(outcome.recv_timeout(PATIENCE), Ok(Some(1)));
 }
 
 #[test]
@@ -115,7 +151,8 @@ fn each_failure_is_reported_with_its_exit_code() {
             "http://no.such.host.invalid/".into(),
             "cannot resolve: no such host: the name no.such.host.invalid does not exist",
         ),
-        ("http:///".into(), "should be like http://127.0.0.1:8080/"),
+        ("http:///".into(), "should be like http://127.0.0.1:8080/ (the URL has no host"),
+        ("http://b\u{fc}cher.example/".into(), "not ASCII (write xn--"),
         ("h2cs://127.0.0.1/".into(), "should be like http://127.0.0.1:8080/"),
     ];
     for (url, expected) in cases {

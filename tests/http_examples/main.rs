@@ -22,6 +22,7 @@ mod inspected;
 mod json_service;
 mod metrics;
 mod notes;
+mod proxies;
 mod rest_service;
 mod reverse_proxy;
 mod streaming;

@@ -73,6 +73,10 @@ fn an_https_page_is_fetched_through_a_proxy_that_knows_the_servers_name() {
     assert_eq!(text(&got.stdout), "Hello, World!");
     let request = requests.recv_timeout(PATIENCE).expect("it was asked");
     assert_eq!(request, "CONNECT site.test:443 HTTP/1.1\r\nHost: site.test:443\r\n\r\n");
+    let got = get("https://site.test/", &format!("me:secret@{proxy}"), &ours);
+    assert_eq!(text(&got.stdout), "Hello, World!", "{}", text(&got.stderr));
+    let request = requests.recv_timeout(PATIENCE).expect("it was asked");
+    assert!(request.ends_with("\r\nProxy-Authorization: Basic bWU6c2VjcmV0\r\n\r\n"), "{request}");
 
     // The certificate is checked as without a proxy.
     let others = Certificates::for_names(&["site.test"]);
@@ -89,8 +93,8 @@ fn a_proxy_that_makes_no_tunnel_is_reported_with_its_reason() {
     for (proxy, expected) in [
         (format!("http://{proxy}"), "the proxy has refused the tunnel: 407"),
         (format!("http://{not_http}"), "the proxy's response is malformed"),
-        (format!("https://{proxy}"), "only http:// is supported"),
-        ("proxy".into(), "HTTPS_PROXY is proxy: a URL begins with http:// or https://"),
+        (format!("https://{proxy}"), "HTTPS_PROXY: only proxies that begin with http://"),
+        ("proxy:x".into(), "HTTPS_PROXY: the URL has no host, or one that is malformed"),
     ] {
         let got = get("https://site.test/", &proxy, &ours);
         let message = text(&got.stderr);

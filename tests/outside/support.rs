@@ -71,6 +71,10 @@ pub(crate) fn example(name: &str) -> Command {
     let mut command = Command::new(file);
     // Examples with threads use two, so that more than one runs on any machine.
     command.env("THREADS", "2");
+    // Proxies of the machine are not what is tested.
+    for proxy in ["http_proxy", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY"] {
+        command.env_remove(proxy);
+    }
     if env::var_os("ROTOR_BACKEND").is_none() && ON_IO_URING.contains(&name) {
         command.env("ROTOR_BACKEND", "uring");
     }
