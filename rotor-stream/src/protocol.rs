@@ -203,8 +203,8 @@ pub trait Protocol: Sized {
     /// delivered. If it returns true, [`exception`](Protocol::exception) is called with
     /// [`Exception::Lost`] instead of [`fatal`](Protocol::fatal), and the protocol goes on with
     /// [`Expectation::Hold`](crate::Expectation::Hold). Once it waits for anything but `Hold`,
-    /// `fatal` follows. A [layer](crate::Layered), such as a stream of HTTP/2, does not call it:
-    /// there `fatal` follows the loss at once.
+    /// `fatal` follows. In a [layer](crate::Layered), such as a stream of HTTP/2, the same follows a
+    /// reset of the stream.
     ///
     /// The default returns false. A protocol that only stops taking its input needs nothing but
     /// `Hold`.

@@ -118,6 +118,7 @@ impl Protocol for Frames {
                 self.send(transport);
                 return Intent::of(self).bytes(2).keep_deadline();
             }
+            b'R' => self.probe.reset(scope),
             _ => self.probe.input_ended(kind == b'T', scope),
         };
         transport.input.consume(2 + len);
@@ -210,6 +211,107 @@ fn aborts_drains_and_losses_are_reported_to_a_layered_protocol() {
         *driver.context(),
         ["create", "draining", "fatal: the connection broke: connection reset"]
     );
+}
+
+/// Writes more than the peer takes, and holds its input, until it is woken, told of a drain or late.
+fn hold_first(
+    me: Probe,
+    event: &Event,
+    transport: &mut Transport<'_>,
+    scope: &mut Scope<'_, Log>,
+) -> Intent<Probe> {
+    match event {
+        Event::Create => {
+            transport.output.write_all(&[b'x'; 1000]).expect("open");
+            Intent::of(me).hold().deadline(scope.now() + Duration::from_secs(5))
+        }
+        Event::Exception(_) => Intent::done(),
+        _ => {
+            if let Event::Read(_) = event {
+                transport.input.consume(1);
+                transport.output.write_all(b"y").expect("open");
+            }
+            Intent::of(me).bytes(1).no_deadline()
+        }
+    }
+}
+
+/// The same, but waits for room to write, too.
+fn hold_or_flush(
+    me: Probe,
+    event: &Event,
+    transport: &mut Transport<'_>,
+    scope: &mut Scope<'_, Log>,
+) -> Intent<Probe> {
+    match event {
+        Event::Create => {
+            transport.output.write_all(&[b'x'; 1000]).expect("open");
+            Intent::of(me).hold().or_flush(10).no_deadline()
+        }
+        _ => hold_first(me, event, transport, scope),
+    }
+}
+
+/// Waits for nothing.
+fn sleep(me: Probe, _: &Event, _: &mut Transport<'_>, _: &mut Scope<'_, Log>) -> Intent<Probe> {
+    Intent::of(me).sleep().no_deadline()
+}
+
+/// The events; without the system's error, which on a socket depends on the call that failed.
+fn events(log: &Log) -> Vec<&str> {
+    let without_kind = |event| {
+        [": connection reset", ": broken pipe"]
+            .iter()
+            .fold(event, |event: &str, kind| event.strip_suffix(kind).unwrap_or(event))
+    };
+    log.iter().map(|event| without_kind(event)).collect()
+}
+
+#[test]
+fn a_layered_protocol_gets_the_same_events_after_a_reset_as_on_a_socket() {
+    type Handler = fn(Probe, &Event, &mut Transport<'_>, &mut Scope<'_, Log>) -> Intent<Probe>;
+    let handlers: [(&str, Handler, bool); 4] = [
+        ("echo", echo_lines, false),
+        ("hold", hold_first, true),
+        ("hold or flush", hold_or_flush, false),
+        ("sleep", sleep, false),
+    ];
+    for (name, handler, goes_on) in handlers {
+        for later in ["wakeup", "drain", "timeout"] {
+            let mut direct =
+                probe_with::<false>(StreamConfig::new(), |peer| peer.limit_room(0), handler);
+            let mut driver = layered(seed(StreamConfig::new(), handler), 0);
+            direct.peer().send(b"a\nb");
+            direct.reset();
+            driver.send(&[frame(b'D', b"a\nb"), frame(b'R', b"")].concat());
+            assert_eq!(events(direct.context()), events(driver.context()), "{name}, at the reset");
+            assert_eq!(direct.is_alive(), goes_on, "{name}");
+            if !goes_on {
+                assert_eq!(received(&driver), (String::new(), "R".into()), "{name}");
+                continue;
+            }
+            direct.make_room(10_000);
+            match later {
+                "wakeup" => {
+                    direct.wakeup();
+                    driver.wakeup();
+                }
+                "drain" => {
+                    direct.drain(Duration::from_secs(3));
+                    driver.drain(Duration::from_secs(3));
+                }
+                _ => {
+                    direct.advance(Duration::from_secs(6));
+                    driver.advance(Duration::from_secs(6));
+                }
+            }
+            let log = events(driver.context());
+            assert_eq!(events(direct.context()), log, "{name}, {later}");
+            assert_eq!(log.iter().filter(|event| event.starts_with("read")).count(), 3);
+            assert!(!direct.is_alive());
+            assert_eq!(received(&driver), (String::new(), "R".into()), "{name}, {later}");
+        }
+    }
 }
 
 #[test]

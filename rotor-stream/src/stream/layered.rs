@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rotor_core::{BoxError, Description, Scope, Time};
+use rotor_core::{BoxError, Description, EventSet, Scope, Time};
 
 use super::buffered_io::BufferedIo;
 use super::detached::Detached;
@@ -14,6 +14,8 @@ use crate::buf::Buf;
 #[cfg(doc)]
 use crate::error::Exception;
 use crate::error::Fatal;
+#[cfg(doc)]
+use crate::intent::Expectation;
 use crate::intent::Intent;
 use crate::limits::{AbortReason, StreamConfig};
 use crate::output::{EndState, Output};
@@ -76,8 +78,10 @@ impl<P: Protocol> Layered<P> {
         within: &Arc<StreamConfig>,
         scope: &mut Scope<'_, P::Context>,
     ) -> (Layered<P>, LayeredResult) {
-        let mut io =
-            BufferedIo::new(Detached { is_secure }, P::config(&seed).with_unset_from(within));
+        let mut io = BufferedIo::new(
+            Detached { is_secure, is_reset: false },
+            P::config(&seed).with_unset_from(within),
+        );
         io.input = input;
         io.status.writable = true;
         let mut layered = Layered { io, open: None, last_output_len: 0, has_failed: false };
@@ -198,7 +202,24 @@ impl<P: Protocol> Layered<P> {
         self.call(scope, |protocol, io, scope| protocol.timeout(&mut io.transport(), scope))
     }
 
-    /// Reports that the connection is gone. This is the last call.
+    /// Reports that the stream, or the connection, was reset. The same follows as on a socket: input
+    /// that has arrived is delivered first, even if the protocol holds it until later
+    /// ([`Expectation::Hold`]), and then the protocol ends with [`Fatal::Reset`], unless it
+    /// [outlives](Protocol::outlives_connection) its connection. All output is discarded.
+    ///
+    /// A protocol that goes on must still get its wake-ups, drains and deadlines. Nothing must be
+    /// appended to its input. Its end is [`LayeredResult::Failed`], even if it ends normally,
+    /// because its output cannot be sent.
+    pub fn reset(&mut self, scope: &mut Scope<'_, P::Context>) -> LayeredResult {
+        self.io.socket.is_reset = true;
+        self.run(scope, |open, io, scope| {
+            io.record_events(EventSet::ERROR);
+            open.pass(io, scope)
+        })
+    }
+
+    /// Ends the protocol at once, because the connection is gone and nothing more can be delivered.
+    /// This is the last call. [`reset`](Layered::reset) delivers what has arrived.
     pub fn lost(mut self, error: Fatal, scope: &mut Scope<'_, P::Context>) {
         if let Some(mut open) = self.open.take() {
             open.fatal(error, scope);
@@ -245,7 +266,11 @@ impl<P: Protocol> Layered<P> {
 
     /// Returns how the protocol has ended.
     fn end_result(&self) -> LayeredResult {
-        if self.has_failed { LayeredResult::Failed(None) } else { LayeredResult::Done }
+        if self.has_failed || self.io.socket.is_reset {
+            LayeredResult::Failed(None)
+        } else {
+            LayeredResult::Done
+        }
     }
 
     fn fail(&mut self, error: Option<BoxError>) -> LayeredResult {
@@ -274,6 +299,8 @@ impl<P: Protocol> Layered<P> {
                 self.open = Some(open);
                 LayeredResult::Again
             }
+            // Nobody takes the rest of its output.
+            Flow::Done if self.io.socket.is_reset => self.fail(None),
             Flow::Done => {
                 // It will not be read.
                 self.io.input.clear();
