@@ -5,7 +5,8 @@
 //! ```text
 //!   agreed ─▶ Waiting ◀──▶ Again ─▶ Done ─▶ all sent, then END_STREAM ─▶ (none)
 //!                │                          input that still arrives is dropped
-//!                └─ RST_STREAM, failed, panicked, late: RST_STREAM(CANCEL | INTERNAL_ERROR)
+//!                ├─ failed, panicked, late: RST_STREAM(CANCEL | INTERNAL_ERROR)
+//!                └─ RST_STREAM, connection lost: gets what has arrived, then (none)
 //! ```
 
 use std::any::type_name;
@@ -53,6 +54,9 @@ pub(crate) enum Event {
     Draining(Time),
     /// The time that [`wake_time`](Tunnel::wake_time) has returned has come.
     Due,
+    /// The stream was reset, or its connection was lost. If the protocol goes on, it holds back
+    /// what had arrived before. It still gets its wake-ups, drains and deadlines.
+    Reset,
 }
 
 /// A drain of which the tunnels of a connection have not been told yet. Their protocols may end when
@@ -130,15 +134,17 @@ impl<P: Protocol> Tunnel<P> {
             Event::Draining(until) => layered.draining(until, scope),
             Event::Due if is_again => layered.pass(scope),
             Event::Due => layered.timeout(scope),
+            Event::Reset => layered.reset(scope),
         });
         let ran = ran.map_err(|panicked| log_panic::<P>(&panicked))?;
         self.record_progress(ran, scope)
     }
 
-    /// Tells the protocol that the stream has ended. This is the last call, in the scope of the
-    /// stream's part.
-    pub(crate) fn stream_lost(self, kind: ErrorKind, scope: &mut Scope<'_, P::Context>) {
-        let lost = scope.guard(|scope| self.layered.lost(Fatal::Reset(kind.into()), scope));
+    /// Ends the protocol at once. This is the last call, in the scope of the stream's part.
+    /// [`Event::Reset`] delivers what has arrived.
+    pub(crate) fn lost(self, scope: &mut Scope<'_, P::Context>) {
+        let error = Fatal::Reset(ErrorKind::ConnectionAborted.into());
+        let lost = scope.guard(|scope| self.layered.lost(error, scope));
         if let Err(panicked) = lost {
             log_panic::<P>(&panicked);
         }

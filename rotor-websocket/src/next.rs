@@ -72,9 +72,9 @@ impl<H> Next<H> {
     ///
     /// Meanwhile pings and close frames are not answered, the peer is sent no pings, and the handler
     /// does not learn that the connection is lost: messages that had arrived before come first. So
-    /// hold only for moments, or close if it takes long. On a stream of HTTP/2, whose connection
-    /// goes on reading, the handler learns of the loss at once, and does not get the messages that
-    /// it held.
+    /// hold only for moments, or close if it takes long. The same is true on a stream of HTTP/2,
+    /// where messages wait in the windows of the stream and of its connection instead of the socket;
+    /// a stream that is lost meanwhile counts as one of its connection until the handler has them.
     #[doc(alias = "backpressure")]
     pub fn hold(handler: H) -> NextBuilder<H> {
         NextBuilder { handler, step: Step::Hold }

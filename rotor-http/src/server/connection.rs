@@ -331,20 +331,24 @@ impl<S: Server> Protocol for Connection<S> {
             return self.step_upgraded(|upgraded| upgraded.exception(exception, transport, scope));
         }
         log::debug!("machine {} gets no more of a request: {exception}", scope.token());
+        if let Exception::Lost(error) = &exception {
+            record_loss(error, &self.config, scope);
+        }
         // Upgraded connections have returned above.
         self.step(
             transport,
             scope,
             Requests::input_ended,
-            Streams::input_ended,
+            |streams, io| streams.input_ended(&exception, io),
             |upgraded, _, _| Intent::of(upgraded).keep().keep_deadline(),
         )
     }
 
     fn outlives_connection(&self) -> bool {
         match &self.state {
+            State::Http(_) => false,
+            State::Http2(streams) => streams.outlives_connection(),
             State::Upgraded(upgraded) => upgraded.outlives_connection(),
-            _ => false,
         }
     }
 

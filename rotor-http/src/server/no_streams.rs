@@ -5,6 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use rotor_core::{Description, Scope, Time};
+use rotor_stream::Exception;
 
 use super::config::ServerConfig;
 use super::handler::Server;
@@ -42,7 +43,15 @@ impl<S: Server> Streams<S> {
         match self.never {}
     }
 
-    pub(super) fn input_ended(&mut self, _: &mut Io<'_, '_, '_, S::Context>) -> StreamsFlow<S> {
+    pub(super) fn input_ended(
+        &mut self,
+        _: &Exception,
+        _: &mut Io<'_, '_, '_, S::Context>,
+    ) -> StreamsFlow<S> {
+        match self.never {}
+    }
+
+    pub(super) fn outlives_connection(&self) -> bool {
         match self.never {}
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rotor_core::Description;
 use rotor_stream::{Intent, Matched, Protocol, StreamConfig, Transport};
 
-use crate::probe::{Sc, TestContext};
+use crate::probe::{Sc, TestContext, seconds};
 
 /// A protocol to switch to: echoes each byte in upper case.
 #[derive(Debug)]
@@ -29,17 +29,32 @@ impl Protocol for Shout {
         Intent::of(Shout).bytes(1).no_deadline()
     }
 
-    fn bytes_read(self, _: Matched, transport: &mut Transport<'_>, _: Sc<'_, '_>) -> Intent<Self> {
+    fn bytes_read(
+        self,
+        _: Matched,
+        transport: &mut Transport<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Intent<Self> {
         let loud = transport.input.to_ascii_uppercase();
         transport.input.consume(loud.len());
         std::io::Write::write_all(transport.output, &loud).expect("the output is open");
+        if loud.starts_with(b"=") {
+            scope.events.push(format!("heard {}", String::from_utf8_lossy(&loud)));
+        }
         match loud.last() {
+            // Holds its input for a while.
+            Some(b'~') => return Intent::of(self).hold().deadline(scope.now() + seconds(3)),
             Some(b'!') => panic!("told to"),
             Some(b'.') => return Intent::done(),
             _ => {}
         }
         let waits_for = if loud.ends_with(b"?") { 101 } else { 1 };
         Intent::of(self).bytes(waits_for).no_deadline()
+    }
+
+    /// It has held its input.
+    fn timeout(self, _: &mut Transport<'_>, _: Sc<'_, '_>) -> Intent<Self> {
+        Intent::of(self).bytes(1).no_deadline()
     }
 
     fn exception(

@@ -13,18 +13,18 @@ use crate::kit::{
 
 /// What has arrived on one stream.
 #[derive(Default)]
-struct StreamOutput {
-    status: String,
-    fields: Vec<(String, String)>,
-    bytes: Vec<u8>,
-    end: &'static str,
+pub(crate) struct StreamOutput {
+    pub(crate) status: String,
+    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) end: &'static str,
 }
 
 fn start() -> (ServerDriver, std::sync::Arc<rotor_websocket::Counters>) {
     start_with(WebSocketConfig::new().deflate(rotor_websocket::Deflate::new()))
 }
 
-fn start_with(
+pub(crate) fn start_with(
     config: WebSocketConfig,
 ) -> (ServerDriver, std::sync::Arc<rotor_websocket::Counters>) {
     let http = ServerConfig::new().http2(Http2Config::new().prior_knowledge(true));
@@ -34,7 +34,7 @@ fn start_with(
 }
 
 /// The start of a client's connection, which opens large windows.
-fn preface() -> Vec<u8> {
+pub(crate) fn preface() -> Vec<u8> {
     let mut bytes = PREFACE.to_vec();
     frame_writer::settings(&[(4, 1 << 20)], &mut bytes);
     bytes.extend(frame_writer::settings_ack());
@@ -42,7 +42,7 @@ fn preface() -> Vec<u8> {
     bytes
 }
 
-fn ask(stream: u32, protocol: &str, fields: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn ask(stream: u32, protocol: &str, fields: &[(&str, &str)]) -> Vec<u8> {
     let usual = [
         (":method", "CONNECT"),
         (":protocol", protocol),
@@ -57,14 +57,14 @@ fn ask(stream: u32, protocol: &str, fields: &[(&str, &str)]) -> Vec<u8> {
     [&frame_header(block.len(), kind::HEADERS, flag::END_HEADERS, stream)[..], &block].concat()
 }
 
-const VERSION: (&str, &str) = ("sec-websocket-version", "13");
+pub(crate) const VERSION: (&str, &str) = ("sec-websocket-version", "13");
 
-fn data(stream: u32, payload: &[u8], is_end: bool) -> Vec<u8> {
+pub(crate) fn data(stream: u32, payload: &[u8], is_end: bool) -> Vec<u8> {
     let header = frame_header(payload.len(), kind::DATA, u8::from(is_end), stream);
     [&header[..], payload].concat()
 }
 
-fn stream_output(driver: &mut ServerDriver, stream: u32) -> StreamOutput {
+pub(crate) fn stream_output(driver: &mut ServerDriver, stream: u32) -> StreamOutput {
     let bytes = driver.take_received();
     let (mut stream_output, mut decoder) = (StreamOutput::default(), HpackDecoder::new(4096));
     let mut rest = &bytes[..];

@@ -15,6 +15,7 @@ mod limits;
 #[path = "../../../tests/loops/on_mio.rs"]
 mod loops;
 mod lost;
+mod lost_streams;
 mod messages;
 mod pieces;
 mod rooms;

@@ -1,7 +1,5 @@
 //! The end of a connection, and what happens to the requests under way.
 
-use std::io::ErrorKind;
-
 use rotor_core::{Scope, Time};
 use rotor_stream::{Exception, Fatal};
 
@@ -60,9 +58,12 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         // away after a few requests.
         for key in out {
             let Some(at) = self.find_child(key) else { continue };
-            match code == ErrorCode::Http11Required.number() {
-                true => self.http1_required(at, true, io),
-                false => self.refused(at, was_other_served, io),
+            if self.children[at].tunnel.is_some() {
+                self.reset_tunnel(at, io);
+            } else if code == ErrorCode::Http11Required.number() {
+                self.http1_required(at, true, io);
+            } else {
+                self.refused(at, was_other_served, io);
             }
         }
     }
@@ -134,13 +135,13 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
                 child.step(io.scope, io.config, |exchange, io| {
                     exchange.fail(ClientError::Protocol, io)
                 });
-                child.notify_tunnel_lost(ErrorKind::ConnectionAborted, io.scope);
             }
         })
     }
 
-    /// Ends all requests with `end`, except those whose complete response is held by its handler:
-    /// they go on until they have been delivered, and the connection ends with the last of them.
+    /// Ends all requests with `end`, except those whose complete response is held by its handler,
+    /// and other protocols that hold back what has arrived: they go on until that has been
+    /// delivered, and the connection ends with the last of them.
     fn end_unless_held(
         &mut self,
         io: &mut Io<'_, '_, '_, K::Context>,
@@ -153,9 +154,15 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             self.children.iter().filter(|child| is_over(child)).map(|child| child.key).collect();
         for key in over {
             let Some(at) = self.find_child(key) else { continue };
+            if self.children[at].tunnel.is_some() {
+                self.reset_tunnel(at, io);
+                continue;
+            }
             end(&mut self.children[at], &mut self.source, io);
             self.remove_child(at, io);
         }
+        // The input before the drain will not be handled.
+        self.drain_tunnels(io);
         if self.children.is_empty() {
             return Flow::Done(None);
         }
@@ -179,9 +186,12 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         self.update_child(at, io);
     }
 
-    /// Returns whether a handler holds a complete response, which is not lost with the connection.
+    /// Returns whether a handler holds a complete response, or another protocol may hold back what
+    /// has arrived for it. That is not lost with the connection.
     pub(in crate::client) fn outlives_connection(&self) -> bool {
-        self.children.iter().any(|child| child.has_undelivered_response())
+        let outlives =
+            |child: &Child<K>| child.has_undelivered_response() || child.tunnel.is_some();
+        self.children.iter().any(|child| outlives(child))
     }
 
     /// Records that the server sends no more, or that it does not matter.
@@ -227,7 +237,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         }
     }
 
-    /// Handles the loss of the connection while handlers hold complete responses.
+    /// Handles the loss of the connection while something may not be lost with it.
     pub(super) fn lost_while_held(
         &mut self,
         error: &Fatal,
@@ -291,7 +301,7 @@ fn fail_child<K: Client>(
     config: &ClientConfig,
     scope: &mut Scope<'_, K::Context>,
 ) {
-    child.notify_tunnel_lost(ErrorKind::ConnectionReset, scope);
+    child.lose_tunnel(scope);
     // If there was no room, there is none for another connection.
     if !matches!(error, Fatal::NoRoom) && return_unsent(child, source, config, scope) {
         return;

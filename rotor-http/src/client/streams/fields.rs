@@ -175,6 +175,11 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
                 self.remove_child(at, io);
                 return Ok(());
             }
+            if self.children[at].tunnel.is_some() {
+                self.children[at].code = code;
+                self.reset_tunnel(at, io);
+                return self.count(Nuisance::ProvokedReset, io);
+            }
             let has_response =
                 self.children[at].exchange.as_ref().is_some_and(|own| !own.awaits_head());
             let error = match has_response {

@@ -218,6 +218,10 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             return Ok(());
         }
         Counters::add(&io.config.counters_ref().streams_reset);
+        if child.tunnel.is_some() {
+            self.reset_tunnel(at, io);
+            return Ok(());
+        }
         // RFC 9113 §8.7: only this code promises that the request was not processed.
         if code == ErrorCode::RefusedStream.number() {
             self.refused(at, false, io);

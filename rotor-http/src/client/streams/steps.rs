@@ -1,7 +1,5 @@
 //! A step of one child: calls its exchange, and applies the results.
 
-use std::io::ErrorKind;
-
 use rotor_core::Time;
 
 use super::{Streams, write_frame};
@@ -124,22 +122,28 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
 
     /// Removes a child with its stream. The stream is reset, unless both sides have ended it.
     pub(super) fn remove_child(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
+        self.close_stream(at, io);
         let mut child = self.children.remove(at);
-        child.notify_tunnel_lost(ErrorKind::ConnectionReset, io.scope);
+        child.lose_tunnel(io.scope);
         if child.is_scheduled {
             self.schedule.remove(child.key, PRIORITY);
         }
-        let left = child.intake.left();
         child.intake.end(&mut self.inbound);
         self.idle_since = io.scope.now();
         self.must_call_feed = true;
+    }
+
+    /// Ends the stream of a child. It is reset, unless both sides have ended it.
+    pub(super) fn close_stream(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
+        let child = &mut self.children[at];
+        let state = std::mem::replace(&mut child.state, StreamState::Closed);
         let Some(stream) = child.stream else { return };
         if let Ok(at) = self.streams.binary_search_by_key(&stream, |(own, _)| *own) {
             self.streams.remove(at);
         }
-        if child.state != StreamState::Closed && !self.is_read_closed {
+        if state != StreamState::Closed && !self.is_read_closed {
             write_frame(io, &frame_writer::reset(stream, child.code));
-            let in_flight = if child.state.is_receiving() { left } else { 0 };
+            let in_flight = if state.is_receiving() { child.intake.left() } else { 0 };
             self.reset_streams.record(stream, in_flight);
         }
     }

@@ -1,7 +1,5 @@
 //! Streams that were upgraded to another protocol.
 
-use std::io::ErrorKind;
-
 use rotor_core::Scope;
 
 use super::Streams;
@@ -15,14 +13,10 @@ use crate::h2::ErrorCode;
 use crate::tunnel::{Event, Tunnel};
 
 impl<K: Client> Child<K> {
-    /// Tells the protocol, if there is one, that its stream is over.
-    pub(super) fn notify_tunnel_lost(
-        &mut self,
-        kind: ErrorKind,
-        scope: &mut Scope<'_, K::Context>,
-    ) {
+    /// Ends the protocol at once, if there is one.
+    pub(super) fn lose_tunnel(&mut self, scope: &mut Scope<'_, K::Context>) {
         if let Some(tunnel) = self.tunnel.take() {
-            tunnel.stream_lost(kind, &mut scope.part(self.key));
+            tunnel.lost(&mut scope.part(self.key));
         }
     }
 
@@ -71,7 +65,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         tunnel.set_input_held(io.transport.is_input_held());
         match tunnel.notify(event, &mut io.scope.part(child.key)) {
             Ok(()) if tunnel.is_done() && has_ended => {
-                if !child.state.is_receiving() {
+                if !child.state.is_receiving() || self.is_read_closed {
                     return self.remove_child(at, io);
                 }
                 // What the server still sends is read and dropped for this time.
@@ -84,6 +78,13 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             }
         }
         self.update_child(at, io);
+    }
+
+    /// Ends a stream that was reset, or whose connection is lost. The child stays while its protocol
+    /// holds back what had arrived before.
+    pub(super) fn reset_tunnel(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
+        self.close_stream(at, io);
+        self.run_tunnel(at, Event::Reset, io);
     }
 
     /// Handles a deadline: one of the protocol, or the end of the wait for the server.

@@ -27,7 +27,7 @@ impl<S: Server> Streams<S> {
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> FrameResult {
         let FieldBlockInfo { stream, is_end } = of;
-        let taken = if let Some(at) = self.find(stream) {
+        let taken = if let Some(at) = self.find_open(stream) {
             self.process_trailers(at, is_end, io)
         } else if stream.is_multiple_of(2) {
             Err(Violation::protocol("a client begins streams of odd numbers"))

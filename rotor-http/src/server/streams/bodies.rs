@@ -25,7 +25,7 @@ impl<S: Server> Streams<S> {
         let input = &mut *io.transport.input;
         let payload = &input[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + header.len];
         let Frame::Data { data, is_end } = Frame::read(header, payload)? else { return Ok(()) };
-        let Some(at) = self.find(stream) else {
+        let Some(at) = self.find_open(stream) else {
             self.inbound.release(header.len);
             let nuisance = Nuisance::from_data(data.len(), is_end);
             if !self.reset_streams.accept_data(stream, header.len, is_end) {

@@ -1,7 +1,6 @@
 //! The end of a connection: in two steps if it is graceful, at once if the peer violated the
 //! protocol.
 
-use std::io::ErrorKind;
 use std::time::Duration;
 
 use rotor_core::{Scope, Time};
@@ -81,6 +80,20 @@ impl<S: Server> Streams<S> {
         violation: Violation,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> StreamsFlow<S> {
+        self.send_error(violation, io);
+        self.end_streams(io)
+    }
+
+    /// Ends the connection because there is no room for what it holds.
+    #[cold]
+    pub(super) fn fail_for_room(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> StreamsFlow<S> {
+        Counters::add(&io.config.counters_ref().without_room);
+        self.send_error(Violation::flood("no room beside other connections"), io);
+        self.fail_all(io.config, io.scope);
+        Flow::Done(None)
+    }
+
+    fn send_error(&mut self, violation: Violation, io: &mut Io<'_, '_, '_, S::Context>) {
         log::debug!("machine {} ends: {violation}", io.scope.token());
         let code = match violation {
             Violation::Connection(code, _) | Violation::Stream(_, code) => code,
@@ -89,11 +102,40 @@ impl<S: Server> Streams<S> {
             Counters::add(&io.config.counters_ref().protocol_errors);
         }
         write_frame(io, &frame_writer::go_away(self.last_stream.min(self.last_announced), code));
-        self.fail_all(io.config, io.scope);
-        Flow::Done(None)
     }
 
-    /// Handles the loss of the connection.
+    /// Ends all streams, because the peer has violated the protocol or the connection is lost. The
+    /// connection ends with the last protocol that holds back what had arrived for it before.
+    pub(super) fn end_streams(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> StreamsFlow<S> {
+        self.stop_reading();
+        self.shutdown = ShutdownState::Final;
+        for at in (0..self.children.len()).rev() {
+            self.abort_child(at, io);
+        }
+        // The input before the drain will not be handled.
+        self.drain_tunnels(io);
+        match self.children.is_empty() {
+            true => Flow::Done(None),
+            false => self.proceed(io),
+        }
+    }
+
+    /// Notes that nothing more is read.
+    pub(super) fn stop_reading(&mut self) {
+        self.is_read_closed = true;
+        // The rest of a frame and the acknowledgement of our settings cannot arrive any more, and
+        // waiting for them must not cost responses.
+        self.settings.stop();
+        self.reader.input_ended();
+    }
+
+    /// Returns whether a protocol may hold back what has arrived for it, which is not lost with the
+    /// connection.
+    pub(in crate::server) fn outlives_connection(&self) -> bool {
+        self.children.iter().any(|child| child.tunnel.is_some())
+    }
+
+    /// Handles the loss of the connection if no protocol outlives it.
     pub(in crate::server) fn connection_lost(
         mut self,
         config: &ServerConfig,
@@ -108,7 +150,7 @@ impl<S: Server> Streams<S> {
                 exchange.abort(io.scope, io.config);
                 exchange.outgoing.end(io.scope, io.config);
             });
-            child.notify_tunnel_lost(ErrorKind::ConnectionAborted, scope);
+            child.lose_tunnel(scope);
         }
     }
 }

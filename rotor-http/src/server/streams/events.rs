@@ -1,6 +1,7 @@
 //! The events of the connection other than frames: room to write, deadlines, wake-ups.
 
 use rotor_core::{Description, Time};
+use rotor_stream::Exception;
 
 use super::{Phase, ShutdownState, Streams, StreamsFlow};
 use crate::h2::{ErrorCode, Violation};
@@ -152,16 +153,17 @@ impl<S: Server> Streams<S> {
             self.children.iter().map(|child| child.deadline()).min().unwrap_or(Time::NEVER);
     }
 
-    /// Handles the end of the peer's input. Complete requests still get their response.
+    /// Handles the end of the peer's input. Complete requests still get their response, unless the
+    /// connection is lost.
     pub(in crate::server) fn input_ended(
         &mut self,
+        exception: &Exception,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> StreamsFlow<S> {
-        self.is_read_closed = true;
-        // The rest of a frame and the acknowledgement of our settings cannot arrive any more, and
-        // waiting for them must not cost responses.
-        self.settings.stop();
-        self.reader.input_ended();
+        if let Exception::Lost(_) = exception {
+            return self.end_streams(io);
+        }
+        self.stop_reading();
         for at in (0..self.children.len()).rev() {
             if self.children[at].tunnel.is_some() && self.children[at].state.is_receiving() {
                 self.run_tunnel(at, Event::InputEnded { is_truncated: true }, io);

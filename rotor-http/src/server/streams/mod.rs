@@ -47,7 +47,7 @@ use crate::h2::frame::{FrameHeader, PREFACE, U31_MAX};
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
     BodiesWatch, ErrorCode, FieldReader, FieldSpace, FloodBuckets, GrantWatch, Ledger, Priority,
-    ReceiveWindow, ResetStreams, Schedule, SettingsWatch, Violation, frame_writer,
+    ReceiveWindow, ResetStreams, Schedule, SettingsWatch, StreamState, Violation, frame_writer,
 };
 use crate::no_upgrade::is_possible;
 use crate::tunnel::PendingDrain;
@@ -238,8 +238,7 @@ impl<S: Server> Streams<S> {
         self.send_window_update(io);
         self.pump(io);
         if self.count_held(io).is_err() {
-            Counters::add(&io.config.counters_ref().without_room);
-            return self.fail(Violation::flood("no room beside other connections"), io);
+            return self.fail_for_room(io);
         }
         let is_closing = self.is_read_closed || self.shutdown == ShutdownState::Final;
         if is_closing && self.children.is_empty() {
@@ -250,7 +249,6 @@ impl<S: Server> Streams<S> {
     }
 
     fn wait(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Wait {
-        let needed = (!self.is_read_closed).then(|| self.needed_input(io.transport.input));
         let unsent = io.transport.output.len();
         // With half of the mark left, the peer is kept busy while more is put into frames.
         let half = io.config.limits_ref().output_high_water / 2;
@@ -259,7 +257,16 @@ impl<S: Server> Streams<S> {
             Time::NEVER => Deadline::Never,
             time => Deadline::At(time),
         };
-        Wait::input(needed, deadline).or_flush(flush)
+        let has_sent_all = |child: &Child<S>| child.tunnel.is_some() && !child.state.is_sending();
+        let wait = if !self.is_read_closed {
+            Wait::input(Some(self.needed_input(io.transport.input)), deadline)
+        } else if self.children.iter().all(|child| has_sent_all(child)) {
+            // What protocols hold back is not lost with the connection.
+            Wait::held(deadline)
+        } else {
+            Wait::input(None, deadline)
+        };
+        wait.or_flush(flush)
     }
 
     /// Returns how many bytes must be there before anything can be done with them.
@@ -303,9 +310,16 @@ impl<S: Server> Streams<S> {
         self.children.binary_search_by_key(&stream, |child| child.id).ok()
     }
 
+    /// Returns the index of a stream's child, unless the stream is closed.
+    fn find_open(&self, stream: u32) -> Option<usize> {
+        self.find(stream).filter(|at| self.children[*at].state != StreamState::Closed)
+    }
+
     /// Sends an update for the part of the connection's window that was released.
     fn send_window_update(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
-        if let Some(more) = self.inbound.update_of_held() {
+        if !self.is_read_closed
+            && let Some(more) = self.inbound.update_of_held()
+        {
             write_frame(io, &frame_writer::window_update(0, more));
         }
     }

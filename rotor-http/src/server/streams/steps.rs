@@ -2,20 +2,20 @@
 //! updated.
 
 use std::any::type_name;
-use std::io::ErrorKind;
 
 use rotor_core::Time;
 
 use super::{GRACEFUL, Streams, write_frame};
 use crate::flow::Flow;
 use crate::h1::response::Ending;
-use crate::h2::{ErrorCode, StreamEvent, frame_writer};
+use crate::h2::{ErrorCode, StreamEvent, StreamState, frame_writer};
 use crate::limits::Limits;
 use crate::semantics::status::Status;
 use crate::server::counters::Counters;
 use crate::server::exchange::{Exchange, ExchangeFlow};
 use crate::server::handler::{Server, UpgradeSeed};
 use crate::server::io::Io;
+use crate::tunnel::Event;
 
 impl<S: Server> Streams<S> {
     /// Calls the exchange of a child, and does what else can be done with its input.
@@ -128,6 +128,10 @@ impl<S: Server> Streams<S> {
         if child.exchange.is_none() {
             child.input.clear();
             if child.tunnel.is_none() && !child.is_complete() {
+                if child.state == StreamState::Closed {
+                    // A protocol that has ended behind a reset (RFC 9113 §5.4.2).
+                    return self.remove_child(at, now);
+                }
                 let code = child.code;
                 return self.reset_stream(stream, code, io);
             }
@@ -194,16 +198,19 @@ impl<S: Server> Streams<S> {
         self.idle_since = now;
     }
 
-    /// Tells the handler of a child that its stream is over, and removes the child.
+    /// Tells the handler of a child that its stream is over, and removes the child. One with another
+    /// protocol stays while that holds back what had arrived before.
     pub(super) fn abort_child(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
         let child = &mut self.children[at];
         child.step(io.scope, io.config, |exchange, io| {
             exchange.abort(io.scope, io.config);
             exchange.outgoing.end(io.scope, io.config);
         });
-        child.notify_tunnel_lost(ErrorKind::ConnectionReset, io.scope);
         child.state = child.state.after(StreamEvent::Reset).unwrap_or(child.state);
-        self.remove_child(at, io.scope.now());
+        match child.tunnel.is_some() {
+            true => self.run_tunnel(at, Event::Reset, io),
+            false => self.remove_child(at, io.scope.now()),
+        }
     }
 
     /// Resets a stream, whatever is under way on it.

@@ -1,7 +1,5 @@
 //! Streams that have switched to another protocol.
 
-use std::io::ErrorKind;
-
 use rotor_core::Scope;
 
 use super::Streams;
@@ -14,14 +12,10 @@ use crate::server::io::Io;
 use crate::tunnel::{Event, Tunnel};
 
 impl<S: Server> Child<S> {
-    /// Tells the protocol that its stream is over, if there is one.
-    pub(super) fn notify_tunnel_lost(
-        &mut self,
-        kind: ErrorKind,
-        scope: &mut Scope<'_, S::Context>,
-    ) {
+    /// Ends the protocol at once, if there is one.
+    pub(super) fn lose_tunnel(&mut self, scope: &mut Scope<'_, S::Context>) {
         if let Some(tunnel) = self.tunnel.take() {
-            tunnel.stream_lost(kind, &mut scope.part(self.id));
+            tunnel.lost(&mut scope.part(self.id));
         }
     }
 

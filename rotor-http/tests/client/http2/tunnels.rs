@@ -198,6 +198,50 @@ fn the_protocol_is_notified_of_the_end_of_the_connection() {
     assert_eq!((&server.requests[&1].body[..], server.requests[&1].is_whole), (&b"BYE"[..], true));
 }
 
+#[test]
+fn a_protocol_that_holds_gets_what_had_arrived_before_the_loss_of_its_stream() {
+    type Loss = fn(&mut Server);
+    let losses: [(&str, Loss, bool); 9] = [
+        ("RST_STREAM", |server| server.send(&reset(1, 8)), true),
+        ("refused", |server| server.send(&reset(1, 7)), true),
+        ("HTTP/1.1 required", |server| server.send(&reset(1, 13)), true),
+        ("trailers", |server| server.send(&frame(1, 5, 1, &block(&[("x", "y")]))), true),
+        ("GOAWAY", |server| server.send(&go_away(0, 0)), false),
+        ("reset", |server| server.driver.reset(), false),
+        (
+            "failed write",
+            |server| {
+                server.driver.fail_writes(std::io::ErrorKind::BrokenPipe);
+                server.send(&frame(6, 0, 0, b"12345678"));
+            },
+            false,
+        ),
+        ("end", |server| server.driver.end(), false),
+        ("violation", |server| server.send(&data(2, b"x", false)), false),
+    ];
+    for (name, lose, goes_on) in losses {
+        let mut server = established_tunnel();
+        server.send(&data(1, b"~", false));
+        server.send(&data(1, b"=held", false));
+        lose(&mut server);
+        assert_eq!(events(&server), ["shouts"], "{name}");
+        server.driver.advance(seconds(3));
+        let last = if name == "end" { "shouted" } else { "shout: the connection broke" };
+        assert_eq!(events(&server), ["shouts", "heard =HELD", last], "{name}");
+        server.driver.settle();
+        if goes_on {
+            // Frames that were on their way do no harm.
+            let in_flight = if name == "trailers" { data(1, b"x", false) } else { Vec::new() };
+            server.send(&in_flight);
+            assert_connection_works(&mut server);
+        } else {
+            server.driver.end();
+            assert!(server.driver.is_dropped(), "{name}");
+        }
+        assert_eq!(server.driver.failures(), [""; 0], "{name}");
+    }
+}
+
 /// What had arrived before a drain reaches the protocol first, even if it takes several turns.
 #[test]
 fn a_drain_is_reported_after_the_input_that_arrived_before_it() {
