@@ -130,7 +130,12 @@ impl<C: Site> Machine for Crawler<C> {
     }
 }
 
-/// Returns the pages of the same site to which a page links: the values of `href="…"`.
+/// How long a link may be, in bytes: what a server has to support (RFC 9112 §3). Longer ones are not
+/// followed; 10,000 of them would take all the memory.
+const TARGET_BYTES_MAX: usize = 8_000;
+
+/// Returns the pages of the same site to which a page leads: by a redirect, or by the values of
+/// `href="…"`.
 fn links(page: &Fetched, site: &Url, target: &str) -> Vec<String> {
     // Not by `join`, which takes what follows two slashes for a host, although a path may begin
     // with two slashes as well.
@@ -140,10 +145,14 @@ fn links(page: &Fetched, site: &Url, target: &str) -> Vec<String> {
     let is_html = page
         .field("Content-Type")
         .is_some_and(|kind| kind.to_ascii_lowercase().starts_with(b"text/html"));
-    let text = if is_html { std::str::from_utf8(&page.body).unwrap_or_default() } else { "" };
+    // Pages in other encodings have their links in ASCII, too.
+    let text = if is_html { String::from_utf8_lossy(&page.body) } else { "".into() };
     let references = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
-    let urls = references.filter_map(|reference| base.join(reference).ok());
-    urls.filter(|url| url.authority() == site.authority() && url.is_https() == site.is_https())
+    references
+        .filter_map(|reference| base.join(&reference.replace("&amp;", "&")).ok())
+        .chain(page.redirect(&base).and_then(Result::ok))
+        .filter(|url| url.authority() == site.authority() && url.is_https() == site.is_https())
         .map(|url| url.target().to_owned())
+        .filter(|target| target.len() <= TARGET_BYTES_MAX)
         .collect()
 }

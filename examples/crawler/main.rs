@@ -9,7 +9,7 @@
 //! ```
 //!
 //! At most AT_ONCE pages (default 4) are fetched at the same time, over as many connections. At
-//! most 10,000 pages of up to 1 MiB are visited. Links to other sites are not followed. Use it for
+//! most 10,000 pages of up to 1 MiB are visited. Links and redirects to other sites are not followed. Use it for
 //! sites of your own. An `https://` site must have a certificate for its name, from an issuer that
 //! the system trusts, or that is in the file named by the environment variable `SSL_CERT_FILE`.
 #![forbid(unsafe_code)]

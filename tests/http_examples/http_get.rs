@@ -225,6 +225,37 @@ fn a_site_is_crawled_once_and_broken_links_are_shown() {
 }
 
 #[test]
+fn a_crawl_follows_redirects_and_links_of_pages_that_are_not_quite_correct() {
+    let (address, _heads) = upstream(|client, head| {
+        let (fields, page) = match head.split(' ').nth(1) {
+            Some("/") => ("Location: /b\u{e4}r?a=1\r\n", String::new()),
+            Some("/b%E4r?a=1") => (
+                "Content-Type: text/html; charset=iso-8859-1\r\n",
+                format!(
+                    "<p>\u{e4}<a href=\"/c d?a=1&amp;b=2\"> <a href=\"/\"> <a href=\"/{}\"> <a href=\"/{}\">",
+                    "e".repeat(7_999),
+                    "f".repeat(8_000)
+                ),
+            ),
+            _ => ("", String::new()),
+        };
+        let status = if fields.starts_with("Location") { "302 Found" } else { "200 OK" };
+        let length = page.chars().count();
+        let answer = format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {length}\r\n\r\n{page}");
+        // In Latin-1, which has one byte for each of the characters.
+        let answer: Vec<u8> = answer.chars().map(|char| char as u8).collect();
+        let _ended_early = client.write_all(&answer);
+    });
+    let output = run("crawler", &[&format!("http://{address}/"), "1"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let stdout = text(&output.stdout);
+    let pages: Vec<&str> =
+        stdout.lines().filter_map(|line| line.split_whitespace().nth(2)).take(4).collect();
+    let long = format!("/{}", "e".repeat(7_999));
+    assert_eq!(pages, ["/", "/b%E4r?a=1", "/c%20d?a=1&b=2", &long], "{stdout}");
+}
+
+#[test]
 fn a_path_that_begins_with_two_slashes_belongs_to_the_site() {
     let (address, _heads) = upstream(|client, head| {
         let page = match head.split(' ').nth(1) {
