@@ -127,8 +127,9 @@ impl Server for Greeter {
         match (begin(), kind) {
             (Ok(()), Some(kind)) => {
                 let greeter = Greeter { kind, unread: Vec::new(), names: Vec::new() };
-                // Answers may be sent while the request is still arriving.
-                Next::recv(greeter, RecvMode::Progressive(1)).keep_deadline()
+                // Answers may be sent while the request is still arriving, and the client may pause
+                // between two messages, for as long as a handler has.
+                Next::recv_stream(greeter, RecvMode::Progressive(1)).keep_deadline()
             }
             (Ok(()), None) => finished(end(status::UNIMPLEMENTED, response)),
             (Err(error), _) => finished(Err(error)),

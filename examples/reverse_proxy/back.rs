@@ -155,7 +155,7 @@ impl<C> Back<C> {
                     Ok(())
                 }
                 // If the client's side aborts, the request is cancelled.
-                Message::Ready(_)
+                Message::Ready(..)
                 | Message::Wanted
                 | Message::Interim(..)
                 | Message::Head(_)
@@ -201,7 +201,7 @@ impl<C> Client for Back<C> {
         let (sender, messages) = scope.create_mailbox(MESSAGES_MAX);
         self.messages = Some(messages);
         self.wants_body = false;
-        self.send_message(Message::Ready(sender));
+        self.send_message(Message::Ready(sender, request.version() == Version::Http2));
         if !self.expects_continue {
             self.want_body();
         }

@@ -1,7 +1,7 @@
 //! Which fields a proxy passes on, and which it does not (RFC 9110 §7.6).
 
 use rotor::http::server::Head;
-use rotor::http::{Fields, Method, Nominated, Trailers, list_has_token};
+use rotor::http::{Fields, Method, Nominated, Trailers, Version, list_has_token};
 
 use super::message::Lines;
 
@@ -154,6 +154,13 @@ pub(crate) fn end_to_end(
 /// Returns whether the client accepts trailers (RFC 9110 §10.1.4).
 pub(crate) fn takes_trailers(head: &Head<'_>) -> bool {
     head.fields().list("TE").any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
+}
+
+/// Returns whether the request is a call of gRPC, whose body consists of messages that the client
+/// sends when it has them.
+pub(crate) fn is_grpc(head: &Head<'_>) -> bool {
+    head.version() == Version::Http2
+        && head.field("Content-Type").is_some_and(|kind| kind.starts_with(b"application/grpc"))
 }
 
 /// Returns the trailer fields to pass on, without those that only a proxy may set.

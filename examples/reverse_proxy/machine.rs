@@ -15,12 +15,12 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use rotor::http::client::{ClientError, ClientResult, Pool};
-use rotor::http::server::{Head, Next, RecvMode, Response, Scope, Server};
+use rotor::http::server::{Head, Next, NextBuilder, RecvMode, Response, Scope, Server};
 use rotor::http::{BodyError, MessageError, Method, Status, Trailers};
 use rotor::stream::Block;
 use rotor::{Future, Mailbox, Outcome, SendError, Sender, Time, with_causes};
 
-use super::back::{Back, BodyKind};
+use super::back::{Back, BodyKind, SILENCE_MAX};
 use super::fields;
 use super::handshake::RequestKind;
 use super::message::{Answer, Lines, MESSAGES_MAX, Message, borrowed};
@@ -55,6 +55,10 @@ pub(crate) struct Front<C: Upstream> {
     /// The upstream's side, once it can take the body.
     back: Option<Sender<Message>>,
     has_body: bool,
+    /// Whether more of the body is waited for.
+    reads_body: bool,
+    /// Whether the client may pause within its body: it makes a call of gRPC.
+    is_call: bool,
     expects_continue: bool,
     request_kind: RequestKind,
     /// Whether the client accepts trailers, and the response may have some.
@@ -130,8 +134,10 @@ impl<C: Upstream> Front<C> {
             && let Some(message) = self.messages.receive()
         {
             let written = match message {
-                Message::Ready(back) => {
+                Message::Ready(back, has_http2) => {
                     self.back = Some(back);
+                    // Over HTTP/1.1, each call would occupy a connection while its client pauses.
+                    self.is_call &= has_http2;
                     Ok(())
                 }
                 Message::Wanted => {
@@ -139,7 +145,7 @@ impl<C: Upstream> Front<C> {
                         // Handled before a response that arrived together with the upstream's 100,
                         // because afterwards it would be too late.
                         scope.notifier().wakeup();
-                        return Next::recv(self, RecvMode::Blocks).keep_deadline();
+                        return self.read_on(response).keep_deadline();
                     }
                     // If there is a response already, a client that waits for 100 is not asked for
                     // its body, but may send it all the same (RFC 9110 §10.1.1).
@@ -199,12 +205,29 @@ impl<C: Upstream> Front<C> {
             Some(Outcome::Lost(_)) => return fail(Status::SERVICE_UNAVAILABLE, response),
             Some(Outcome::Value(Ok(()))) | None => {}
         }
-        let next = match asks_for_body {
-            true => Next::recv(self, RecvMode::Blocks),
+        // The response may have begun while a piece of the body is waited for.
+        let next = match asks_for_body || (self.reads_body && response.is_started()) {
+            true => self.read_on(response),
             false => Next::go_on(self),
         };
         // Once the response has begun, the time limits of the connections on both sides apply.
         if response.is_started() { next.no_deadline() } else { next.keep_deadline() }
+    }
+
+    /// Goes on, and waits for more of the body. If the response has begun, or if this is a call, the
+    /// client may pause, and the upstream's side limits the silence of both; otherwise the body must
+    /// arrive at the minimum rate.
+    fn read_on(mut self, response: &Response<'_>) -> NextBuilder<Self> {
+        self.reads_body = true;
+        match self.is_call || response.is_started() {
+            true => Next::recv_stream(self, RecvMode::Blocks),
+            false => Next::recv(self, RecvMode::Blocks),
+        }
+    }
+
+    /// Returns until when the response must begin, or the next piece of the body arrive.
+    fn deadline(&self, now: Time) -> Time {
+        now + if self.is_call { SILENCE_MAX } else { ANSWER_TIME_MAX }
     }
 
     /// Returns whether the client waits for 100 before it sends its body, and may still be asked
@@ -348,6 +371,8 @@ impl<C: Upstream> Server for Front<C> {
             outcome: Some(outcome),
             back: None,
             has_body: body.is_sent(),
+            reads_body: false,
+            is_call: body == BodyKind::Unknown && fields::is_grpc(head),
             expects_continue: head.expects_continue(),
             request_kind,
             takes_trailers: fields::takes_trailers(head),
@@ -358,30 +383,30 @@ impl<C: Upstream> Server for Front<C> {
         };
         // The client is asked for its body when the upstream can take it; until then the body waits
         // in the client's socket.
-        Next::go_on(front).deadline(scope.now() + ANSWER_TIME_MAX)
+        let deadline = front.deadline(scope.now());
+        Next::go_on(front).deadline(deadline)
     }
 
     fn request_block(
-        self,
+        mut self,
         block: Block,
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
         self.send_message(Message::Piece(block));
+        self.reads_body = false;
+        let deadline = self.deadline(scope.now());
         let next = Next::hold(self);
-        if response.is_started() {
-            next.no_deadline()
-        } else {
-            next.deadline(scope.now() + ANSWER_TIME_MAX)
-        }
+        if response.is_started() { next.no_deadline() } else { next.deadline(deadline) }
     }
 
     fn request_end(
-        self,
+        mut self,
         trailers: &Trailers,
         _: &mut Response<'_>,
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
+        self.reads_body = false;
         self.send_message(Message::End(fields::trailers_of(trailers)));
         Next::go_on(self).keep_deadline()
     }

@@ -39,12 +39,19 @@
 //! If the upstream cannot be reached or violates the protocol, the response is 502; if too many
 //! requests wait, it is 503. If the upstream's response does not begin within 30 s, it is 504; this
 //! includes waiting for a connection and making one, which may take up to 10 s. If it pauses for
-//! 60 s later, it is cut off; the body of a request must arrive at 1 KiB/s. A failure is logged
-//! at once, further ones within ten seconds in one line. WebSockets are passed through, other
-//! upgrades are not. A WebSocket request without a valid key gets 400, and a refusal of the
-//! upstream is passed on unchanged. An invalid proof of the upstream, or a page that a client of
-//! HTTP/2 would take for its WebSocket, leads to 502. On Ctrl-C, requests in progress are finished
-//! first, for at most ten seconds.
+//! 60 s later, it is cut off. A failure is logged at once, further ones within ten seconds in one
+//! line.
+//!
+//! The body of a request must arrive at 1 KiB/s until the response begins. From then on the client
+//! may pause as well, and the request is cut off after 60 s in which neither side has sent
+//! anything. The same applies to a call of gRPC from its beginning, if both sides speak HTTP/2: its
+//! messages come when there are some. A client that makes such calls, and sends a byte a minute, is
+//! not noticed. It occupies streams, of which the upstream allows a hundred or so on a connection,
+//! but no whole connection to the upstream.
+//! WebSockets are passed through, other upgrades are not. A WebSocket request without a valid key
+//! gets 400, and a refusal of the upstream is passed on unchanged. An invalid proof of the upstream,
+//! or a page that a client of HTTP/2 would take for its WebSocket, leads to 502. On Ctrl-C, requests
+//! in progress are finished first, for at most ten seconds.
 #![forbid(unsafe_code)]
 
 mod back;

@@ -11,8 +11,9 @@ use rotor::stream::Block;
 
 /// A message from one side to the other.
 pub(crate) enum Message {
-    /// The upstream's side has a connection, and receives messages here.
-    Ready(Sender<Message>),
+    /// The upstream's side has a connection, and receives messages here; and whether the upstream
+    /// speaks HTTP/2.
+    Ready(Sender<Message>, bool),
     /// The upstream's side can take the body of the request.
     Wanted,
     /// An interim response of the upstream.

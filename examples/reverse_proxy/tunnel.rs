@@ -44,7 +44,7 @@ impl<C> Tunnel<C> {
                 // Not an orderly end: an incomplete stream must not be taken for a complete one.
                 Message::Broken => return Intent::reset(),
                 // These belong to the previous exchange.
-                Message::Ready(_) | Message::Wanted | Message::Interim(..) | Message::Head(_) => {}
+                Message::Ready(..) | Message::Wanted | Message::Interim(..) | Message::Head(_) => {}
             }
         }
         if self.owes_more && transport.output.len() <= UNSENT_MAX {

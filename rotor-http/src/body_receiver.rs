@@ -34,6 +34,8 @@ pub(crate) struct BodyReceiver {
     is_requested: bool,
     /// The handler wants no more for now.
     is_held: bool,
+    /// The peer may pause as long as it likes: no rate is watched.
+    may_pause: bool,
     /// The body is stored for the handler, which takes all available blocks at once.
     #[cfg(feature = "body")]
     is_stored: bool,
@@ -120,6 +122,7 @@ impl BodyReceiver {
             state: State::Expected,
             is_requested: false,
             is_held: false,
+            may_pause: false,
             #[cfg(feature = "body")]
             is_stored: false,
             frame_state: FrameState::Unframed,
@@ -273,6 +276,17 @@ impl BodyReceiver {
             }
         };
         Ok(true)
+    }
+
+    /// Lets the peer pause as long as it likes from now on.
+    pub(crate) fn allow_pauses(&mut self) {
+        self.may_pause = true;
+        self.watch = BodyWatch::NONE;
+    }
+
+    /// Returns whether the peer may pause as long as it likes.
+    pub(crate) fn may_pause(&self) -> bool {
+        self.may_pause
     }
 
     /// Returns whether bytes are collected until the whole body has arrived.

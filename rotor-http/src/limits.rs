@@ -108,7 +108,8 @@ limits! {
     /// Sets the minimum rate of a body while it is being read, in bytes per second. Each time this
     /// many bytes have arrived, the peer gains one second, but it is never more than `body_grace`
     /// ahead. Default 1 KiB/s: a slow phone is faster, a slow-body attack is not. 0: no minimum.
-    /// Below: 408 and close.
+    /// A server's handler can lift it for one body
+    /// ([`recv_stream`](crate::server::Next::recv_stream)). Below: 408 and close.
     #[doc(alias = "slow POST")]
     body_rate_min: u64 = 1 << 10;
     /// Sets how long the handshake of a wrapping socket (TLS) may take, from the beginning of a

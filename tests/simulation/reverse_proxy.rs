@@ -21,9 +21,9 @@ mod warnings;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use rotor::http::Status;
 use rotor::http::client::{ByAddress, Pool, PoolConfig, PoolMachine};
-use rotor::http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Server};
+use rotor::http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Server};
+use rotor::http::{Status, Trailers};
 use rotor::net::{ListenOptions, Listener};
 use rotor::stream::{Accept, AcceptConfig};
 use rotor::{BoxError, Loop, Response, Scope, rotor_compose};
@@ -184,7 +184,9 @@ where
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
-                let seed = HttpSeed::<S>::new((), server::ServerConfig::new());
+                let http2 = server::Http2Config::new().prior_knowledge(true);
+                let config = server::ServerConfig::new().http2(http2);
+                let seed = HttpSeed::<S>::new((), config);
                 Ok(server::listen(listener, seed, scope))
             })
         })?;
@@ -243,6 +245,137 @@ fn a_response_may_pause_but_not_for_longer_than_the_limit() -> Result<(), BoxErr
     assert_eq!(count, Events::COUNT as usize, "{}", received.escape_ascii());
     sim.run_for(Duration::from_secs(2))?;
     assert!(transcript.has_ended());
+    Ok(())
+}
+
+/// Receives a stream of any pace. It repeats each piece at once, or all of them at the end.
+struct Echo {
+    is_chat: bool,
+    heard: Vec<u8>,
+}
+
+impl Server for Echo {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        _: (),
+        head: &Head<'_>,
+        response: &mut server::Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        let echo = Echo { is_chat: head.path() == "/chat", heard: Vec::new() };
+        if echo.is_chat {
+            response.status(Status::OK).expect("the first");
+            response.add_chunked().expect("a response with a body");
+            response.done_headers().expect("the end of the fields");
+        }
+        Next::recv_stream(echo, RecvMode::Progressive(1)).no_deadline()
+    }
+
+    fn request_chunk(
+        mut self,
+        chunk: &[u8],
+        response: &mut server::Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        match self.is_chat {
+            true => response.write_body(chunk).expect("it goes on"),
+            false => self.heard.extend_from_slice(chunk),
+        }
+        Next::go_on(self).no_deadline()
+    }
+
+    fn request_end(
+        self,
+        _: &Trailers,
+        response: &mut server::Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        match self.is_chat {
+            true => response.done().expect("the end"),
+            false => {
+                response.reply(Status::OK, "text/plain", &self.heard);
+            }
+        }
+        Next::finished()
+    }
+}
+
+/// The client pauses for nearly as long as it may.
+const PAUSE: Duration = back::SILENCE_MAX.saturating_sub(Duration::from_secs(1));
+
+#[test]
+fn a_client_may_pause_once_its_response_has_begun() -> Result<(), BoxError> {
+    for (path, is_whole) in [("/chat", true), ("/", false)] {
+        let mut sim = Sim::new(1);
+        let upstream = serving::<Echo>(&mut sim)?;
+        let proxy = passing_on(&mut sim, upstream, AcceptConfig::new(), one_at_a_time())?;
+        let mut clients = Clients::<SimTcpStream>::of(&mut sim, proxy)?;
+        let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+        let script = [&b"1\r\nx\r\n"[..]; 4]
+            .iter()
+            .fold(Script::new().send(head.as_bytes()), |script, chunk| {
+                script.send(chunk).pause(PAUSE)
+            });
+        let script = script.send(b"0\r\n\r\n").receive_until(b"x\r\n0\r\n\r\n");
+        let transcript = clients.add(&mut sim, script.patience(Duration::from_secs(1_000)));
+        sim.run_for(5 * PAUSE)?;
+        let received = transcript.read().received.clone();
+        let text = String::from_utf8_lossy(&received);
+        assert_eq!(text.matches("1\r\nx\r\n").count() == 4, is_whole, "{path}: {text}");
+        assert_eq!(text.starts_with("HTTP/1.1 200 "), is_whole, "{path}: {text}");
+    }
+    Ok(())
+}
+
+/// A frame of HTTP/2 on stream 1 (RFC 9113 §4.1).
+fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
+    let len = u8::try_from(payload.len()).expect("a short one");
+    [&[0, 0, len, kind, flags, 0, 0, 0, 1], payload].concat()
+}
+
+/// The head of a POST request on HTTP/2, its fields as literals (RFC 7541 §6.2.2).
+fn post_head(content_type: &str) -> Vec<u8> {
+    let text = |text: &str| [&[text.len() as u8], text.as_bytes()].concat();
+    let fields = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":authority", "a"),
+        (":path", "/"),
+        ("content-type", content_type),
+    ];
+    let line = |(name, value)| [vec![0], text(name), text(value)].concat();
+    frame(1, 4, &fields.map(line).concat())
+}
+
+/// gRPC: the server of a stream of messages may respond when the last one has arrived.
+#[test]
+fn the_client_of_a_call_may_pause_before_the_response() -> Result<(), BoxError> {
+    for (content_type, has_http2, is_whole) in [
+        ("application/grpc+proto", true, true),
+        ("application/octet-stream", true, false),
+        ("application/grpc", false, false),
+    ] {
+        let mut sim = Sim::new(1);
+        let upstream = serving::<Echo>(&mut sim)?;
+        let clients = AcceptConfig::new();
+        let proxy = passing_on_by(&mut sim, upstream, clients, one_at_a_time(), has_http2)?;
+        let mut clients = Clients::<SimTcpStream>::of(&mut sim, proxy)?;
+        let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+        let script = Script::new().send(preface).receive(9).send(b"\0\0\0\x04\x01\0\0\0\0");
+        let script =
+            [b"piece"; 3].iter().fold(script.send(&post_head(content_type)), |script, piece| {
+                script.send(&frame(0, 0, *piece)).pause(PAUSE)
+            });
+        let script = script.send(&frame(0, 1, b"")).receive_until(b"piecepiecepiece");
+        let transcript = clients.add(&mut sim, script.patience(Duration::from_secs(1_000)));
+        sim.run_for(4 * PAUSE)?;
+        let received = transcript.read().received.clone();
+        let is_found = received.windows(15).any(|part| part == b"piecepiecepiece");
+        assert_eq!(is_found, is_whole, "{content_type}: {}", received.escape_ascii());
+    }
     Ok(())
 }
 

@@ -23,7 +23,7 @@ use rotor_stream::Transport;
 
 use super::config::ServerConfig;
 use super::counters::Counters;
-use super::handler::{Next, PendingReply, Server, Step, UpgradeSeed};
+use super::handler::{Next, Pauses, PendingReply, Server, Step, UpgradeSeed};
 use super::io::{Io, record_panic};
 use super::outgoing::Outgoing;
 use super::request_event::RequestEvent;
@@ -300,7 +300,7 @@ impl<S: Server> Exchange<S> {
                 self.body.hold();
                 Flow::Again
             }
-            Step::Receive(handler, mode) => {
+            Step::Receive(handler, mode, pauses) => {
                 self.handler = Some(Handler::Own(handler));
                 #[cfg(feature = "body")]
                 if let Err(error) = self.start_storing(mode, io) {
@@ -308,6 +308,10 @@ impl<S: Server> Exchange<S> {
                 }
                 match self.body.start_or_resume(mode, io.scope.now(), io.config.limits_ref()) {
                     Ok(begins) => {
+                        if pauses == Pauses::Any && !self.body.may_pause() {
+                            self.body.allow_pauses();
+                            self.renew_deadline(io);
+                        }
                         io.transport.set_collecting(self.is_collecting());
                         // Only the first time: a handler that goes on after `hold` asks again.
                         let sends_continue = begins && self.expects_continue;

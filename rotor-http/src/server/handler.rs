@@ -360,7 +360,7 @@ pub trait Server: Sized {
 /// What a handler returns: its next state, how much of the request it wants to receive, and its
 /// deadline.
 ///
-/// Begin with [`recv`](Next::recv) or [`go_on`](Next::go_on), then set the deadline; only then is
+/// Begin with [`recv`](Next::recv), [`recv_stream`](Next::recv_stream) or [`go_on`](Next::go_on), then set the deadline; only then is
 /// the builder a `Next`. [`finished`](Next::finished), [`fail`](Next::fail) and
 /// [`upgrade`](Next::upgrade) need no deadline. A handler that only waits for one thing and then
 /// replies needs no state of its own for that: see [`wait`](Next::wait), [`offload`](Next::offload)
@@ -373,7 +373,7 @@ pub struct Next<S: Server> {
 
 /// What the connection does next.
 pub(super) enum Step<S: Server> {
-    Receive(S, RecvMode),
+    Receive(S, RecvMode, Pauses),
     Hold(S),
     GoOn(S),
     /// Go on, and wake the handler at this time.
@@ -383,6 +383,15 @@ pub(super) enum Step<S: Server> {
     Upgrade(<S::Upgrade as Protocol>::Seed),
     /// Something else waits in the place of the handler, which no longer exists.
     Pending(Box<dyn PendingReply<S>>),
+}
+
+/// Whether a peer may pause while it sends a body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Pauses {
+    /// As long as the minimum rate is kept.
+    ByRate,
+    /// As long as the handler waits.
+    Any,
 }
 
 /// Waits in the place of a handler; see the module `later`.

@@ -5,7 +5,7 @@ use std::fmt;
 use rotor_core::{Deadline, Scope, Time};
 use rotor_stream::Protocol;
 
-use super::handler::{Next, NextBuilder, PendingReply, Server, Step, UpgradeSeed};
+use super::handler::{Next, NextBuilder, Pauses, PendingReply, Server, Step, UpgradeSeed};
 use super::reply::Reply;
 use super::response::Response;
 use crate::recv_mode::RecvMode;
@@ -17,7 +17,24 @@ impl<S: Server> Next<S> {
     ///
     /// If the peer waits for `100 Continue`, that is sent now.
     pub fn recv(state: S, mode: RecvMode) -> NextBuilder<S> {
-        NextBuilder { step: Step::Receive(state, mode) }
+        NextBuilder { step: Step::Receive(state, mode, Pauses::ByRate) }
+    }
+
+    /// Like [`recv`](Next::recv), for a body that is a stream of messages, whose peer sends the next
+    /// one when there is one: the calls of gRPC, uploads of what happens. From now on,
+    /// [`body_rate_min`](crate::Limits::body_rate_min) does not apply to this body, even if `recv`
+    /// is returned later.
+    ///
+    /// So it is up to the handler how long the peer may be silent. With the deadline of the
+    /// connection this is [`handler_timeout`](crate::Limits::handler_timeout) after each piece,
+    /// while other handlers have no deadline as long as they receive; without a deadline, the peer
+    /// may be silent for ever. A peer that sends a byte at a time occupies the handler for as long
+    /// as it likes, and what the handler holds. So use this only where that is cheap or where the
+    /// peer is known, and not before the request has shown that it needs it.
+    #[doc(alias = "gRPC")]
+    #[doc(alias = "client_body_timeout")]
+    pub fn recv_stream(state: S, mode: RecvMode) -> NextBuilder<S> {
+        NextBuilder { step: Step::Receive(state, mode, Pauses::Any) }
     }
 
     /// Goes on as `state`, and receives no more of the body until the handler returns
@@ -155,7 +172,7 @@ impl<S: Server> Next<S> {
         later: impl FnOnce(W, Box<dyn PendingReply<S>>) -> Box<dyn PendingReply<T>>,
     ) -> Next<T> {
         let step = match self.step {
-            Step::Receive(state, mode) => Step::Receive(handler(with, state), mode),
+            Step::Receive(state, mode, pauses) => Step::Receive(handler(with, state), mode, pauses),
             Step::Hold(state) => Step::Hold(handler(with, state)),
             Step::GoOn(state) => Step::GoOn(handler(with, state)),
             Step::WakeAt(state, time) => Step::WakeAt(handler(with, state), time),
@@ -258,7 +275,7 @@ impl<S: Server> NextBuilder<S> {
 impl<S: Server> fmt::Debug for Step<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Step::Receive(_, mode) => write!(f, "Receive({mode:?})"),
+            Step::Receive(_, mode, pauses) => write!(f, "Receive({mode:?}, {pauses:?})"),
             Step::Hold(_) => f.write_str("Hold"),
             Step::GoOn(_) => f.write_str("GoOn"),
             Step::WakeAt(_, time) => write!(f, "WakeAt({time:?})"),

@@ -160,6 +160,25 @@ fn the_handler_timeout_begins_when_the_handler_holds_the_body() {
 }
 
 #[test]
+fn a_stream_may_be_silent_for_as_long_as_its_handler_waits() {
+    for path in ["/live", "/live-later"] {
+        let (mut driver, config) = driver_with_limits(Limits::new());
+        driver.send(&request(&format!("POST {path}"), "Transfer-Encoding: chunked\r\n", ""));
+        // Until it is a stream, it is a body like any other.
+        driver.advance(seconds(4));
+        driver.wakeup();
+        for _ in 0..3 {
+            driver.send(b"1\r\nx\r\n");
+            driver.advance(seconds(60) - MS);
+            assert!(!driver.is_ended(), "{path}");
+        }
+        driver.send(b"1\r\nx\r\n");
+        assert_ends_after(&mut driver, seconds(60), "503 close", "handler_timeouts", &config);
+        assert_eq!(counter_value(&config, "body_timeouts"), 0, "{path}");
+    }
+}
+
+#[test]
 fn a_body_does_not_time_out_while_reading_is_paused() {
     // The handler answers each piece with more than the peer reads.
     let (mut driver, config) = driver_with_limits(Limits::new().response_rate_min(1));

@@ -287,6 +287,10 @@ impl Server for Probe {
                 RecvMode::Progressive(1)
             }
             ("/progressive" | "/hold" | "/pause" | "/stop", _) => RecvMode::Progressive(4),
+            ("/live", _) => {
+                return Next::recv_stream(probe, RecvMode::Progressive(1)).keep_deadline();
+            }
+            ("/live-later", _) => RecvMode::Progressive(1),
             ("/blocks", _) => RecvMode::Blocks,
             (path, _) if path.starts_with("/status/") => {
                 let code = path[8..].parse().expect("a number");
@@ -378,6 +382,9 @@ impl Server for Probe {
     fn wakeup(self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         if matches!(self.path.as_str(), "/hold" | "/blocks") {
             return Next::recv(self, RecvMode::Progressive(4)).keep_deadline();
+        }
+        if self.path == "/live-later" {
+            return Next::recv_stream(self, RecvMode::Progressive(1)).keep_deadline();
         }
         if self.path == "/pause" {
             return Next::hold(self).keep_deadline();

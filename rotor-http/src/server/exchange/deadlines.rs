@@ -81,9 +81,10 @@ impl<S: Server> Exchange<S> {
     fn handler_deadline(&self) -> Time {
         match (&self.handler, self.deadline) {
             (Some(Handler::Pending(pending)), _) => pending.limit(),
-            // A handler is not at fault for a body that arrives slowly.
+            // A handler is not at fault for a body that arrives slowly, of which the rate is
+            // watched.
             (_, HandlerDeadline::FromLimits(_))
-                if self.body.is_receiving() && !self.is_uninvited =>
+                if self.body.is_receiving() && !self.body.may_pause() && !self.is_uninvited =>
             {
                 Time::NEVER
             }

@@ -1,7 +1,7 @@
 //! Peers that read a response slowly, or may not send: their frames are read, and they do not time
 //! out because of the server.
 
-use super::client::{Client, config, frame, headers, http2, preface_and_settings};
+use super::client::{Client, config, data, frame, headers, http2, preface_and_settings};
 use crate::probe::{BIG, seconds};
 
 fn window_update(stream: u32, more: u32) -> Vec<u8> {
@@ -177,4 +177,23 @@ fn a_body_does_not_time_out_while_others_hold_the_window() {
     client.driver.advance(seconds(66));
     client.read();
     assert_eq!((client.answer(7).status, counters.body_timeouts()), (408, 1));
+}
+
+#[test]
+fn a_stream_of_messages_may_be_silent_while_its_handler_waits() {
+    let config = config();
+    let counters = config.counters();
+    let mut client = Client::new(config);
+    for (stream, path) in [(1, "/live"), (3, "/progressive")] {
+        client.send(&headers(stream, "POST", path, &[], false));
+    }
+    for _ in 0..3 {
+        client.driver.advance(seconds(59));
+        assert!(client.answer(1).status == 0 && client.driver.is_alive());
+        client.send(&data(1, b"x", false));
+    }
+    assert_eq!((client.answer(3).status, counters.body_timeouts()), (408, 1), "no stream");
+    client.driver.advance(seconds(61));
+    client.read();
+    assert_eq!((client.answer(1).status, counters.handler_timeouts()), (503, 1));
 }
