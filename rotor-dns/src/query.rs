@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -42,8 +42,8 @@ pub(crate) struct QuerySeed {
     pub(crate) without_edns: BTreeSet<SocketAddr>,
     pub(crate) config: Arc<ResolverConfig>,
     pub(crate) counters: Arc<DnsCounters>,
-    /// How many lookups the resolver has in progress.
-    pub(crate) lookups: Arc<AtomicUsize>,
+    /// Whether any lookup waits for the answer. If none does, it only fills the cache.
+    pub(crate) is_awaited: Arc<AtomicBool>,
     pub(crate) report: ReportSender,
 }
 
@@ -200,10 +200,9 @@ where
         self.run(step, scope)
     }
 
-    /// Returns whether any lookup is in progress, which may be waiting for this query. If none is,
-    /// the query only fills the cache.
-    pub(crate) fn may_be_awaited(&self) -> bool {
-        self.seed.lookups.load(Relaxed) > 0
+    /// Returns whether any lookup waits for this query.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.seed.is_awaited.load(Relaxed)
     }
 
     pub(crate) fn describe(&self, to: &mut Description) {
@@ -272,7 +271,11 @@ where
                 },
                 Step::Fail(error) => {
                     self.record_failure(error);
-                    self.try_next(scope)
+                    match self.is_awaited() {
+                        true => self.try_next(scope),
+                        // Its place is for a question that somebody waits for.
+                        false => Step::Done(QueryResult::failed(LookupError::Lost)),
+                    }
                 }
             };
         }

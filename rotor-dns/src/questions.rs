@@ -1,6 +1,9 @@
 //! `Questions`: what to ask the servers, in which order, and for which lookups. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::lookup::LookupId;
 use crate::record::Question;
@@ -20,6 +23,8 @@ struct PendingQuestion {
     waiters: BTreeSet<LookupId>,
     /// Its place in the queue, until it is asked.
     turn: Option<u64>,
+    /// Whether any lookup waits for it, for its query.
+    is_awaited: Arc<AtomicBool>,
 }
 
 impl Questions {
@@ -28,34 +33,40 @@ impl Questions {
         // A thousand clients that come back at the same moment cause one datagram.
         if let Some(pending) = self.pending.get_mut(question) {
             pending.waiters.insert(id);
+            pending.is_awaited.store(true, Relaxed);
             return true;
         }
         self.last_turn += 1;
         self.queue.insert(self.last_turn, question.clone());
-        let pending = PendingQuestion { waiters: BTreeSet::from([id]), turn: Some(self.last_turn) };
+        let pending = PendingQuestion {
+            waiters: BTreeSet::from([id]),
+            turn: Some(self.last_turn),
+            is_awaited: Arc::new(AtomicBool::new(true)),
+        };
         self.pending.insert(question.clone(), pending);
         false
     }
 
     /// Removes a lookup that no longer waits for the question. If no other lookup waits for it, the
     /// question leaves the queue at once, so that cancelled lookups take no memory. If it is being
-    /// asked already, the reply goes into the cache.
+    /// asked already, the reply goes into the cache, but no other server is asked.
     pub(crate) fn remove_waiter(&mut self, question: &Question, id: LookupId) {
         let Some(pending) = self.pending.get_mut(question) else { return };
         pending.waiters.remove(&id);
+        pending.is_awaited.store(!pending.waiters.is_empty(), Relaxed);
         if let (true, Some(turn)) = (pending.waiters.is_empty(), pending.turn) {
             self.queue.remove(&turn);
             self.pending.remove(question);
         }
     }
 
-    /// Takes the next question to ask from the queue. It is in progress until `take_waiters`.
-    pub(crate) fn start_next(&mut self) -> Option<Question> {
+    /// Takes the next question to ask from the queue, with a flag that says whether any lookup waits
+    /// for it. It is in progress until `take_waiters`.
+    pub(crate) fn start_next(&mut self) -> Option<(Question, Arc<AtomicBool>)> {
         let (_, question) = self.queue.pop_first()?;
-        if let Some(pending) = self.pending.get_mut(&question) {
-            pending.turn = None;
-        }
-        Some(question)
+        let pending = self.pending.get_mut(&question)?;
+        pending.turn = None;
+        Some((question, pending.is_awaited.clone()))
     }
 
     /// Removes a question that has a reply, and returns the lookups that wait for it.
@@ -74,7 +85,7 @@ mod tests {
     }
 
     fn next(questions: &mut Questions) -> Option<String> {
-        questions.start_next().map(|question| question.name.to_string())
+        questions.start_next().map(|(question, _)| question.name.to_string())
     }
 
     #[test]
@@ -108,6 +119,20 @@ mod tests {
         assert_eq!(next(&mut questions), None, "it is under way");
         assert_eq!(questions.take_waiters(&question("b")), BTreeSet::from([3]));
         assert!(questions.pending.is_empty() && questions.queue.is_empty());
+    }
+
+    #[test]
+    fn a_question_in_flight_is_awaited_as_long_as_any_lookup_waits() {
+        let mut questions = Questions::default();
+        questions.add_waiter(&question("a"), 1);
+        questions.add_waiter(&question("a"), 2);
+        let (_, is_awaited) = questions.start_next().expect("one waits");
+        for (id, expected) in [(1, true), (2, false)] {
+            questions.remove_waiter(&question("a"), id);
+            assert_eq!(is_awaited.load(Relaxed), expected, "{id}");
+        }
+        questions.add_waiter(&question("a"), 3);
+        assert!(is_awaited.load(Relaxed));
     }
 
     /// Would take far too long if each cancelled lookup searched all the others.

@@ -51,7 +51,6 @@ where
         is_closed: bool,
         now: Time,
     ) -> Response<Self, ResolverSeed> {
-        stub.publish_lookup_count();
         if stub.is_finished(is_closed) {
             return Response::done();
         }
@@ -149,7 +148,7 @@ where
                 Resolver::respond(stub, false, scope.now())
             }
             // Its own deadlines limit it, but they may be far away.
-            Role::Query(query) if scope.wait_for_others() || query.may_be_awaited() => {
+            Role::Query(query) if scope.wait_for_others() || query.is_awaited() => {
                 Response::keep(Resolver { role: Role::Query(query), context: PhantomData })
             }
             Role::Query(_) => Response::done(),

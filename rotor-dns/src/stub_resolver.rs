@@ -5,8 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::AtomicU64;
 
 use rotor_core::{Calls, Description, Mailbox, Port, ReceiveError, Scope, Sender, Time};
 use rotor_stream::{HostName, ResolveResult};
@@ -39,8 +38,6 @@ pub(crate) struct StubResolver {
     // Sorted, like all maps here: the order of a hash map differs from run to run, in a simulation
     // as well.
     lookups: BTreeMap<LookupId, Lookup>,
-    /// How many there are, for the queries.
-    lookup_count: Arc<AtomicUsize>,
     last_id: LookupId,
     /// The deadlines of the lookups, in order.
     deadlines: BTreeSet<(Time, LookupId)>,
@@ -79,7 +76,6 @@ impl StubResolver {
             reports,
             report_sender,
             lookups: BTreeMap::new(),
-            lookup_count: Arc::default(),
             last_id: 0,
             deadlines: BTreeSet::new(),
             questions: Questions::default(),
@@ -95,11 +91,6 @@ impl StubResolver {
     /// Returns whether nobody waits, and either nobody can ask any more or the loop ends.
     pub(crate) fn is_finished(&mut self, is_closed: bool) -> bool {
         self.lookups.is_empty() && (self.is_draining || is_closed)
-    }
-
-    /// Tells the queries how many lookups are in progress. Called after each event.
-    pub(crate) fn publish_lookup_count(&self) {
-        self.lookup_count.store(self.lookups.len(), Relaxed);
     }
 
     pub(crate) fn deadline(&self) -> Option<Time> {
@@ -386,7 +377,7 @@ impl StubResolver {
         if self.queries >= self.config.queries_max {
             return None;
         }
-        let question = self.questions.start_next()?;
+        let (question, is_awaited) = self.questions.start_next()?;
         let mut servers = self.config.servers.clone();
         // `rotate` (resolv.conf(5)) spreads the load: without it the second server gets only the
         // questions at which the first has failed.
@@ -400,8 +391,7 @@ impl StubResolver {
         let report = ReportSender::new(question.clone(), self.report_sender.clone());
         let without_edns = self.without_edns.valid_at(now);
         let (config, counters) = (self.config.clone(), self.counters.clone());
-        let lookups = self.lookup_count.clone();
-        Some(QuerySeed { question, servers, without_edns, config, counters, lookups, report })
+        Some(QuerySeed { question, servers, without_edns, config, counters, is_awaited, report })
     }
 
     /// Ends a lookup of records.

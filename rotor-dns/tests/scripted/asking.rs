@@ -409,3 +409,31 @@ fn a_negative_answer_for_one_family_starts_no_resolution_delay() {
     stage.run_for(SECOND);
     assert_eq!(outcome(reply).expect("it has one").len(), 1);
 }
+
+/// Otherwise lookups that are given up early, again and again, would leave no query to others.
+#[test]
+fn a_question_that_nobody_waits_for_is_sent_to_no_further_server() {
+    let server = Served::new(|query, _, _| {
+        if asked(query).0 == "slow.example" { vec![] } else { vec![right_answer(query)] }
+    });
+    let conf = ResolvConf::parse("options timeout:5 attempts:3");
+    let mut stage = Stage::new(vec![server], conf, |config| config.queries_max(1));
+    let slow = stage.start_lookup("slow.example");
+    let other = stage.start_lookup("other.example");
+    stage.run_for(SECOND);
+    drop(slow);
+    stage.run_for(3 * SECOND);
+    assert!(!other.is_ready(), "the server may still answer");
+    stage.run_for(2 * SECOND);
+    assert!(outcome(other).is_ok());
+    assert_eq!(stage.names_asked(0), ["slow.example", "other.example"]);
+    // Asked for again meanwhile: there is somebody who waits.
+    let given_up = stage.start_lookup("slow.example");
+    stage.run_for(SECOND);
+    drop(given_up);
+    stage.run_for(SECOND);
+    let again = stage.start_lookup("slow.example");
+    stage.run_for(14 * SECOND);
+    assert!(matches!(outcome(again), Err(LookupError::Timeout)));
+    assert_eq!(stage.names_asked(0), ["slow.example"; 3]);
+}
