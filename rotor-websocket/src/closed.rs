@@ -24,8 +24,8 @@ pub enum Cause {
     Peer,
     /// The handler closed the connection, and the peer answered.
     Handler,
-    /// The handler closed the connection, and the peer did not answer within
-    /// [`close_within`](crate::WebSocketConfig::close_within).
+    /// The handler closed the connection, and the peer did not take the output, or did not answer,
+    /// within [`close_within`](crate::WebSocketConfig::close_within).
     CloseTimeout,
     /// The handler dropped the connection ([`Next::drop_now`](crate::Next::drop_now)).
     Dropped,

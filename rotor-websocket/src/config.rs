@@ -144,8 +144,11 @@ impl WebSocketConfig {
     }
 
     /// Sets how long the peer may take to answer a close frame and, at a client, how long the
-    /// server may take to end the connection after that. Default 5 s; at least 1 ms. Output that is
-    /// still unsent after this time is discarded.
+    /// server may take to end the connection after that. Default 5 s; at least 1 ms. The time begins
+    /// when the close frame has been sent. Until then, the peer has to take some of the output before
+    /// it in each such time, and as much as the connection always requires
+    /// ([`response_rate_min`](rotor_http::Limits::response_rate_min)). Otherwise the connection ends,
+    /// and the rest of the output is discarded.
     pub fn close_within(mut self, time: Duration) -> WebSocketConfig {
         self.close_within = time.max(TIME_MIN);
         self

@@ -113,6 +113,7 @@
 mod accept;
 mod accepted;
 mod bucket;
+mod close_watch;
 mod closed;
 mod config;
 mod counters;

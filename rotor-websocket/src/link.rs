@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rotor_core::{Deadline, Scope, Time};
 use rotor_stream::Output;
 
+use crate::close_watch::CloseWatch;
 use crate::config::WebSocketConfig;
 use crate::counters::Count;
 use crate::frame::code::Code;
@@ -46,10 +47,10 @@ pub(crate) enum WatchState {
     Listening { last_heard: Time },
     /// Waits for input after a ping was sent at this time.
     Pinged { at: Time },
-    /// A close frame with this code was sent; waits for the peer's.
-    Closing { code: Code, until: Time },
-    /// Both sides have sent a close frame; waits for the server to end the connection.
-    Ended { until: Time },
+    /// A close frame with this code was written; waits for the peer's.
+    Closing { code: Code, watch: CloseWatch },
+    /// Both sides have written a close frame; waits for the server to end the connection.
+    Ended { watch: CloseWatch },
 }
 
 /// A drain of which the handler is told after the input that had arrived before it.
@@ -118,16 +119,27 @@ impl Link {
         // Even if the handler holds: only the peer's close frame is waited for.
         self.is_held = false;
         self.handler_deadline = Time::NEVER;
-        self.watch = WatchState::Closing { code: sent, until: now + self.config.close_within };
+        let watch = CloseWatch::new(self.config.close_within, now);
+        self.watch = WatchState::Closing { code: sent, watch };
+    }
+
+    /// Returns the watch over the closing handshake, once it has begun.
+    pub(crate) fn close_watch(&mut self) -> Option<&mut CloseWatch> {
+        match &mut self.watch {
+            WatchState::Closing { watch, .. } | WatchState::Ended { watch } => Some(watch),
+            WatchState::Listening { .. } | WatchState::Pinged { .. } => None,
+        }
     }
 
     pub(crate) fn is_closing(&self) -> bool {
         self.outgoing.is_closing
     }
 
-    /// Returns whether messages are taken; if not, the peer has to wait.
+    /// Returns whether messages are taken; if not, the peer has to wait. On a closing connection
+    /// they are discarded, and answers to none of them can add to the output.
     pub(crate) fn accepts_input(&self, output: &Output) -> bool {
-        !self.is_held && !self.has_yielded && output.len() < self.config.unsent_high_water
+        let has_room = output.len() < self.config.unsent_high_water || self.is_closing();
+        !self.is_held && !self.has_yielded && has_room
     }
 
     /// Records how many bytes are in the input. If there are more than before, the peer is alive:
@@ -156,7 +168,7 @@ impl Link {
         let own = match self.watch {
             WatchState::Listening { last_heard } => last_heard + self.config.ping_after,
             WatchState::Pinged { at } => at + self.config.pong_within,
-            WatchState::Closing { until, .. } | WatchState::Ended { until } => until,
+            WatchState::Closing { watch, .. } | WatchState::Ended { watch } => watch.until(),
         };
         own.min(self.handler_deadline)
     }

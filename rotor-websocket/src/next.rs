@@ -80,7 +80,7 @@ impl<H> Next<H> {
         NextBuilder { handler, step: Step::Hold }
     }
 
-    /// Closes the connection. The peer is sent a close frame after the unsent output, and has
+    /// Closes the connection. The peer is sent a close frame after the unsent output, and then has
     /// [`close_within`](crate::WebSocketConfig::close_within) to answer it. The reason is cut to
     /// 123 bytes. Messages that the peer sends before it answers are dropped, and nothing else can
     /// be sent. The only call that follows is [`Handler::closed`](crate::Handler::closed).

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use rotor_core::{Description, Scope, Time, with_causes};
 use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Transport};
 
+use crate::close_watch::CloseWatch;
 use crate::closed::{Cause, Closed};
 use crate::config::WebSocketConfig;
 use crate::counters::Count;
@@ -197,6 +198,10 @@ impl<H: Handler> WebSocket<H> {
         // Also if the output has shrunk since: input may arrive before that is reported.
         let waits_for_room = self.link.is_flushed_pending || transport.output.len() > half;
         self.link.is_flushed_pending = waits_for_room;
+        let flush = match self.link.close_watch() {
+            None => waits_for_room.then_some(half),
+            Some(watch) => watch.wants_flush(transport.unsent_len()).then_some(0),
+        };
         let deadline = self.link.deadline();
         let intent = Intent::of(self);
         let waiting = match input {
@@ -204,16 +209,20 @@ impl<H: Handler> WebSocket<H> {
             // What has arrived is delivered even if the connection is lost meanwhile.
             None => intent.hold(),
         };
-        let waiting = if waits_for_room { waiting.or_flush(half) } else { waiting };
+        let waiting = if let Some(left) = flush { waiting.or_flush(left) } else { waiting };
         waiting.deadline(deadline)
     }
 
     /// Waits for the end of the connection, after both close frames. A client leaves it to the
     /// server to end the connection (RFC 6455 §7.1.1), so that its own port is free at once.
-    fn wait_for_end(self, transport: &mut Transport<'_>) -> Intent<Self> {
+    fn wait_for_end(mut self, transport: &mut Transport<'_>) -> Intent<Self> {
         transport.input.clear();
+        let unsent = transport.unsent_len();
+        let wants_flush = self.link.close_watch().is_some_and(|watch| watch.wants_flush(unsent));
         let deadline = self.link.deadline();
-        Intent::of(self).bytes(1).deadline(deadline)
+        let waiting = Intent::of(self).bytes(1);
+        let waiting = if wants_flush { waiting.or_flush(0) } else { waiting };
+        waiting.deadline(deadline)
     }
 
     /// Ends the connection: tells the peer, if it does not know, and the handler.
@@ -269,8 +278,8 @@ impl<H: Handler> WebSocket<H> {
         let is_clean = matches!(cause, Cause::Peer | Cause::Handler);
         if is_clean && self.link.outgoing.is_client() {
             self.link.handler_deadline = Time::NEVER;
-            self.link.watch =
-                WatchState::Ended { until: scope.now() + self.link.config.close_within };
+            let watch = CloseWatch::new(self.link.config.close_within, scope.now());
+            self.link.watch = WatchState::Ended { watch };
             return self.wait_for_end(transport);
         }
         Intent::done()
@@ -348,7 +357,10 @@ impl<H: Handler> Protocol for WebSocket<H> {
         scope: &mut Scope<'_, H::Context>,
     ) -> Intent<Self> {
         self.link.is_flushed_pending = false;
-        if !self.link.is_closing() {
+        let within = self.link.config.close_within;
+        if let Some(watch) = self.link.close_watch() {
+            watch.flushed(within, scope.now());
+        } else {
             let output = &mut *transport.output;
             self.link.call(&mut self.handler, output, scope, H::flushed);
         }
@@ -372,6 +384,17 @@ impl<H: Handler> Protocol for WebSocket<H> {
         self.link.record_unread(transport.input.len(), now);
         // While no input is taken, the peer cannot be heard.
         let listens = self.link.accepts_input(transport.output) && !transport.is_input_held();
+        let within = self.link.config.close_within;
+        if let Some(watch) = self.link.close_watch()
+            && watch.is_late(transport.unsent_len(), transport.is_input_held(), within, now)
+        {
+            if self.handler.is_some() {
+                return self.end(Cause::CloseTimeout, None, transport, scope);
+            }
+            // The server does not take the output, or does not end.
+            transport.output.truncate(0);
+            return Intent::done();
+        }
         let config = &self.link.config;
         match self.link.watch {
             WatchState::Listening { last_heard } if last_heard + config.ping_after <= now => {
@@ -387,14 +410,6 @@ impl<H: Handler> Protocol for WebSocket<H> {
                     return self.end(Cause::PongTimeout, None, transport, scope);
                 }
                 self.link.watch = WatchState::Pinged { at: now };
-            }
-            WatchState::Closing { until, .. } if until <= now => {
-                return self.end(Cause::CloseTimeout, None, transport, scope);
-            }
-            WatchState::Ended { until } if until <= now => {
-                // The server does not take the output.
-                transport.output.truncate(0);
-                return Intent::done();
             }
             _ => {}
         }

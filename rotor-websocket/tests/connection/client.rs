@@ -9,6 +9,7 @@ use rotor_stream::Fatal;
 use rotor_stream::testing::Driver;
 use rotor_websocket::{Code, Deflate, Dial, WebSocketConfig};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::kit::{
     CLOSE, PING, Probe, Seen, ServerDriver, TEXT, close_payload, frame, seconds, server,
@@ -262,5 +263,25 @@ fn a_client_discards_unsent_output_if_the_server_does_not_end() {
     client.advance(seconds(5));
     client.make_room(10_000);
     assert_eq!(client.received_len(), 100);
+    assert!(client.is_ended());
+}
+
+#[test]
+fn a_client_gives_a_slow_server_time_for_what_was_sent_before_the_end() {
+    let mut client = open();
+    client.limit_room(100);
+    client.send(&server_frame(TEXT, "binary 30000"));
+    client.send(&server_frame(CLOSE, close_payload(1000, "")));
+    client.take_received();
+    for _ in 0..3 {
+        client.advance(Duration::from_millis(4_900));
+        assert!(!client.is_ended());
+        client.make_room(10_300);
+    }
+    assert!(client.received_len() > 29_900);
+    // The server has the whole time to end the connection.
+    client.advance(Duration::from_millis(4_900));
+    assert!(!client.is_ended());
+    client.advance(Duration::from_millis(100));
     assert!(client.is_ended());
 }

@@ -1,11 +1,14 @@
 //! The end of a connection: which side closes, answers, or stays silent.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rotor_core::Drain;
-use rotor_websocket::WebSocketConfig;
+use rotor_websocket::{Counters, WebSocketConfig};
 
-use crate::kit::{CLOSE, PING, TEXT, close_payload, frame, open, seconds, shown_frames};
+use crate::kit::{
+    BINARY, CLOSE, PING, ServerDriver, TEXT, close_payload, frame, open, seconds, shown_frames,
+};
 
 #[test]
 fn a_close_frame_is_answered_with_its_code() {
@@ -213,4 +216,64 @@ fn a_close_frame_is_sent_even_with_a_zero_close_timeout() {
         assert!(driver.is_ended());
         assert_eq!(counters.close_timeouts(), 1);
     }
+}
+
+/// A server that has closed behind a long message, of which the peer has taken 1,000 bytes.
+fn closing_behind_a_long_message() -> (ServerDriver, Arc<Counters>) {
+    let (mut driver, counters) = open(WebSocketConfig::new());
+    driver.limit_room(1_000);
+    driver.send(&frame(TEXT, "binary 60000"));
+    driver.send(&frame(TEXT, "close 4000"));
+    (driver, counters)
+}
+
+#[test]
+fn a_slow_reader_gets_all_that_was_sent_before_the_close_frame() {
+    let (mut driver, counters) = closing_behind_a_long_message();
+    for _ in 0..6 {
+        driver.advance(Duration::from_millis(4_900));
+        assert!(!driver.is_ended());
+        driver.make_room(10_000);
+    }
+    let shown = shown_frames(&driver.take_received());
+    assert_eq!(shown, ["binary 60000", "close 4000"]);
+    // Only now can the peer answer, and it has the whole time for that.
+    driver.advance(Duration::from_millis(4_900));
+    assert!(!driver.is_ended());
+    driver.send(&frame(CLOSE, close_payload(4000, "")));
+    assert_eq!(driver.context().events.last().unwrap(), "closed 4000 Handler");
+    assert_eq!((counters.closed(), counters.close_timeouts()), (1, 0));
+}
+
+#[test]
+fn a_reader_that_stops_before_the_close_frame_is_dropped_in_time() {
+    for taken in [0, 11_000, 59_000, 60_100] {
+        let (mut driver, counters) = closing_behind_a_long_message();
+        driver.advance(Duration::from_millis(4_000));
+        driver.make_room(taken);
+        // What was taken shows when the time is over, except for the last byte.
+        let left = if taken == 60_100 { 5_000 } else { 1_000 + if taken > 0 { 5_000 } else { 0 } };
+        driver.advance(Duration::from_millis(left - 1));
+        assert!(!driver.is_ended(), "{taken}");
+        driver.advance(Duration::from_millis(1));
+        assert_eq!(driver.context().events.last().unwrap(), "closed 4000 CloseTimeout", "{taken}");
+        assert_eq!((counters.closed(), counters.close_timeouts()), (0, 1), "{taken}");
+        driver.advance(seconds(10));
+        assert!(!driver.is_alive(), "{taken}");
+    }
+}
+
+/// It may read only when all that it sends is taken.
+#[test]
+fn messages_are_discarded_while_output_before_the_close_frame_waits() {
+    let config = WebSocketConfig::new().unsent_high_water(10_000);
+    let (mut driver, _) = open(config);
+    driver.limit_room(1_000);
+    driver.send(&frame(TEXT, "binary 30000"));
+    driver.context_mut().on_wakeup = Some("close 4000".to_string());
+    driver.wakeup();
+    driver.send(&frame(BINARY, vec![b'x'; 30_000]).repeat(10));
+    assert_eq!(driver.unread_len(), 0);
+    driver.make_room(100_000);
+    assert_eq!(shown_frames(&driver.take_received()), ["binary 30000", "close 4000"]);
 }

@@ -325,3 +325,23 @@ fn messages_that_are_taken_one_by_one_cause_no_small_updates_of_their_window() {
     assert_eq!(events.filter(|event| event.starts_with("text hold ")).count(), 21);
     assert!(updates.len() == 4 && updates.iter().all(|bytes| *bytes >= 1024), "{updates:?}");
 }
+
+/// The peer opens its window bit by bit.
+#[test]
+fn a_slow_reader_on_a_stream_gets_all_that_was_sent_before_the_close_frame() {
+    let (mut driver, counters) = start_with(WebSocketConfig::new());
+    driver.send(&ask(1, "websocket", &[VERSION]));
+    driver.send(&data(1, &frame(TEXT, "binary 1100000"), false));
+    driver.send(&data(1, &frame(TEXT, "close 4000"), false));
+    let mut bytes = stream_output(&mut driver, 1).bytes;
+    for _ in 0..4 {
+        driver.advance(std::time::Duration::from_millis(4_900));
+        let more = 15_000;
+        driver.send(&[window_update(0, more), window_update(1, more)].concat());
+        bytes.extend(stream_output(&mut driver, 1).bytes);
+    }
+    assert_eq!(shown_frames(&bytes), ["binary 1100000", "close 4000"]);
+    driver.send(&data(1, &frame(CLOSE, close_payload(4000, "")), false));
+    assert_eq!(driver.context().events.last().unwrap(), "closed 4000 Handler");
+    assert_eq!((counters.closed(), counters.close_timeouts()), (1, 0));
+}
