@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use rotor::http::client::{Client, Head, Next, RecvMode, Request, Scope};
+use rotor::http::client::{Client, ClientError, Head, Next, RecvMode, Request, Scope};
 use rotor::http::server;
 use rotor::http::{Limits, MessageError, Method, ResponseHeadError, Status, Trailers, Version};
 use rotor::stream::Block;
@@ -23,6 +23,12 @@ pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// of events. [`SILENCE_MAX`] replaces it.
 pub(crate) fn upstream_limits(limits: Limits) -> Limits {
     limits.body_rate_min(0)
+}
+
+/// A request that the upstream has not processed, to be made again.
+pub(crate) struct Refused<C> {
+    pub(crate) back: Box<Back<C>>,
+    pub(crate) error: ClientError,
 }
 
 /// A request to the upstream, and the channel back to the client's side.
@@ -180,7 +186,8 @@ impl<C> Back<C> {
 
 impl<C> Client for Back<C> {
     type Context = C;
-    type Output = ();
+    /// Present if the request may be made again.
+    type Output = Option<Refused<C>>;
     type Upgrade = Tunnel<C>;
 
     fn held_bytes(&self) -> usize {
@@ -200,7 +207,7 @@ impl<C> Client for Back<C> {
         // A second attempt is made on another connection, which needs a new mailbox to be woken.
         let (sender, messages) = scope.create_mailbox(MESSAGES_MAX);
         self.messages = Some(messages);
-        self.wants_body = false;
+        (self.wants_body, self.owes_more, self.reads_body) = (false, false, false);
         self.send_message(Message::Ready(sender, request.version() == Version::Http2));
         if !self.expects_continue {
             self.want_body();
@@ -270,7 +277,7 @@ impl<C> Client for Back<C> {
         if head.status() == Status::SWITCHING_PROTOCOLS
             && let Some(messages) = self.messages.take()
         {
-            return Next::upgrade((self.front, messages), ());
+            return Next::upgrade((self.front, messages), None);
         }
         self.read_on(scope)
     }
@@ -295,6 +302,26 @@ impl<C> Client for Back<C> {
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
         self.send_message(Message::End(fields::trailers_of(trailers)));
-        Next::finished(())
+        Next::finished(None)
+    }
+
+    /// A server says that it has not processed a request, or nothing of it was sent before its
+    /// connection was lost.
+    fn bad_response(
+        self,
+        error: ClientError,
+        _: &mut Scope<'_, C>,
+    ) -> Result<Self::Output, ClientError> {
+        let is_refused = match &error {
+            ClientError::Refused => true,
+            ClientError::Unsent(error) => {
+                matches!(**error, ClientError::Lost(_) | ClientError::Closed)
+            }
+            _ => false,
+        };
+        match is_refused {
+            true => Ok(Some(Refused { back: Box::new(self), error })),
+            false => Err(error),
+        }
     }
 }

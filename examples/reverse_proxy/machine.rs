@@ -20,10 +20,12 @@ use rotor::http::{BodyError, MessageError, Method, Status, Trailers};
 use rotor::stream::Block;
 use rotor::{Future, Mailbox, Outcome, SendError, Sender, Time, with_causes};
 
-use super::back::{Back, BodyKind, SILENCE_MAX};
+use super::back::{Back, BodyKind, Refused, SILENCE_MAX};
 use super::fields;
 use super::handshake::RequestKind;
 use super::message::{Answer, Lines, MESSAGES_MAX, Message, borrowed};
+use super::pages::{fail, page};
+use super::replay::Replay;
 use super::tunnel::Tunnel;
 use super::warnings::Warnings;
 
@@ -49,12 +51,15 @@ pub(crate) trait Upstream: Sized + 'static {
 
 /// One request in progress.
 pub(crate) struct Front<C: Upstream> {
+    upstream: C::Origin,
     messages: Mailbox<Message>,
     /// Dropping it cancels the request to the upstream.
     outcome: Option<Future<ClientResult<Back<C>>>>,
     /// The upstream's side, once it can take the body.
     back: Option<Sender<Message>>,
     has_body: bool,
+    /// What has arrived of it.
+    body: Replay,
     /// Whether more of the body is waited for.
     reads_body: bool,
     /// Whether the client may pause within its body: it makes a call of gRPC.
@@ -138,6 +143,14 @@ impl<C: Upstream> Front<C> {
                     self.back = Some(back);
                     // Over HTTP/1.1, each call would occupy a connection while its client pauses.
                     self.is_call &= has_http2;
+                    // Only such an upstream says that it has not processed a request.
+                    if has_http2 && self.has_body {
+                        self.body.keep();
+                    }
+                    Ok(())
+                }
+                Message::Wanted if self.body.has_unsent() => {
+                    self.send_next();
                     Ok(())
                 }
                 Message::Wanted => {
@@ -166,13 +179,16 @@ impl<C: Upstream> Front<C> {
                     );
                     return fail(Status::BAD_GATEWAY, response);
                 }
-                Message::Head(answer) => self.head(*answer, response),
+                Message::Head(answer) => {
+                    self.body.forget();
+                    self.head(*answer, response)
+                }
                 Message::Piece(piece) => {
                     self.owes_more = true;
                     response.write_block(piece)
                 }
                 Message::More => {
-                    asks_for_body = true;
+                    asks_for_body = !self.send_next();
                     Ok(())
                 }
                 Message::End(trailers) => {
@@ -203,7 +219,8 @@ impl<C: Upstream> Front<C> {
             Some(Outcome::Pending(future)) => self.outcome = Some(future),
             Some(Outcome::Value(Err(error))) => return bad_gateway(&error, response, scope),
             Some(Outcome::Lost(_)) => return fail(Status::SERVICE_UNAVAILABLE, response),
-            Some(Outcome::Value(Ok(()))) | None => {}
+            Some(Outcome::Value(Ok(Some(refused)))) => return self.again(refused, response, scope),
+            Some(Outcome::Value(Ok(None))) | None => {}
         }
         // The response may have begun while a piece of the body is waited for.
         let next = match asks_for_body || (self.reads_body && response.is_started()) {
@@ -212,6 +229,27 @@ impl<C: Upstream> Front<C> {
         };
         // Once the response has begun, the time limits of the connections on both sides apply.
         if response.is_started() { next.no_deadline() } else { next.keep_deadline() }
+    }
+
+    /// Makes a request again that the upstream has not processed.
+    fn again(
+        mut self,
+        refused: Refused<C>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        // The library has made a request without a body again already.
+        if !self.has_body || !self.body.restart() {
+            return bad_gateway(&refused.error, response, scope);
+        }
+        match scope.pool().ask_until(self.upstream.clone(), *refused.back, Time::NEVER, scope) {
+            Ok(outcome) => self.outcome = Some(outcome),
+            Err(SendError::Full(_) | SendError::Closed(_)) => {
+                return fail(Status::SERVICE_UNAVAILABLE, response);
+            }
+        }
+        (self.back, self.reads_body) = (None, false);
+        Next::hold(self).keep_deadline()
     }
 
     /// Goes on, and waits for more of the body. If the response has begun, or if this is a call, the
@@ -275,6 +313,21 @@ impl<C: Upstream> Front<C> {
         }
     }
 
+    /// Sends the next part of the body that has arrived, and with the last piece the end. Returns
+    /// false if there is none.
+    fn send_next(&mut self) -> bool {
+        let Some(back) = &self.back else { return false };
+        let Some(message) = self.body.next() else { return false };
+        // If the upstream's side is gone, its outcome reports it.
+        let _upstream_is_gone = back.send(message);
+        if self.body.is_at_end()
+            && let Some(end) = self.body.next()
+        {
+            let _upstream_is_gone = back.send(end);
+        }
+        true
+    }
+
     /// Sends a message to the upstream's side. If that is gone, its outcome reports it.
     fn send_message(&self, message: Message) {
         if let Some(back) = &self.back {
@@ -315,21 +368,6 @@ fn bad_gateway<C: Upstream>(
     fail(error.gateway_status(), response)
 }
 
-/// Answers with an error page of the proxy. If the upstream's response has begun, it is cut off
-/// instead, so that it is not taken for complete.
-fn fail<C: Upstream>(status: Status, response: &mut Response<'_>) -> Next<Front<C>> {
-    if response.is_started() {
-        return Next::fail(status);
-    }
-    page(status, response);
-    Next::finished()
-}
-
-/// Answers with one line of text.
-fn page(status: Status, response: &mut Response<'_>) {
-    response.reply(status, "text/plain", format!("{status}\n").as_bytes());
-}
-
 impl<C: Upstream> Server for Front<C> {
     type Context = C;
     type Seed = C::Origin;
@@ -360,17 +398,19 @@ impl<C: Upstream> Server for Front<C> {
         let (front, messages) = scope.create_mailbox(MESSAGES_MAX);
         let body = BodyKind::of(head, request_kind);
         let back = Front::<C>::upstream_request(head, request_kind, body, scope.authority(), front);
-        let outcome = match scope.pool().ask_until(upstream, back, Time::NEVER, scope) {
+        let outcome = match scope.pool().ask_until(upstream.clone(), back, Time::NEVER, scope) {
             Ok(outcome) => outcome,
             Err(SendError::Full(_) | SendError::Closed(_)) => {
                 return fail(Status::SERVICE_UNAVAILABLE, response);
             }
         };
         let front = Front {
+            upstream,
             messages,
             outcome: Some(outcome),
             back: None,
             has_body: body.is_sent(),
+            body: Replay::new(),
             reads_body: false,
             is_call: body == BodyKind::Unknown && fields::is_grpc(head),
             expects_continue: head.expects_continue(),
@@ -393,7 +433,8 @@ impl<C: Upstream> Server for Front<C> {
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        self.send_message(Message::Piece(block));
+        self.body.add_piece(block);
+        self.send_next();
         self.reads_body = false;
         let deadline = self.deadline(scope.now());
         let next = Next::hold(self);
@@ -407,7 +448,12 @@ impl<C: Upstream> Server for Front<C> {
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
         self.reads_body = false;
-        self.send_message(Message::End(fields::trailers_of(trailers)));
+        // Behind pieces that wait to be sent again, it waits as well.
+        let is_next = !self.body.has_unsent();
+        self.body.add_end(fields::trailers_of(trailers));
+        if is_next {
+            self.send_next();
+        }
         Next::go_on(self).keep_deadline()
     }
 

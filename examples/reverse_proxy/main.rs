@@ -40,7 +40,8 @@
 //! requests wait, it is 503. If the upstream's response does not begin within 30 s, it is 504; this
 //! includes waiting for a connection and making one, which may take up to 10 s. If it pauses for
 //! 60 s later, it is cut off. A failure is logged at once, further ones within ten seconds in one
-//! line.
+//! line. A request that an upstream of HTTP/2 has not processed because it ends its connection, or
+//! has too many, is made again, with its body if that has at most 64 KiB; otherwise it is 503.
 //!
 //! The body of a request must arrive at 1 KiB/s until the response begins. From then on the client
 //! may pause as well, and the request is cut off after 60 s in which neither side has sent
@@ -59,6 +60,8 @@ mod fields;
 mod handshake;
 mod machine;
 mod message;
+mod pages;
+mod replay;
 mod tunnel;
 mod warnings;
 

@@ -13,6 +13,10 @@ mod handshake;
 mod machine;
 #[path = "../../examples/reverse_proxy/message.rs"]
 mod message;
+#[path = "../../examples/reverse_proxy/pages.rs"]
+mod pages;
+#[path = "../../examples/reverse_proxy/replay.rs"]
+mod replay;
 #[path = "../../examples/reverse_proxy/tunnel.rs"]
 mod tunnel;
 #[path = "../../examples/reverse_proxy/warnings.rs"]

@@ -313,13 +313,13 @@ fn a_length_of_0_passes_with_every_method() {
 }
 
 /// A frame of HTTP/2 on stream 1 (RFC 9113 §4.1).
-fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
     let len = u8::try_from(payload.len()).expect("a short one");
     [&[0, 0, len, kind, flags, 0, 0, 0, 1], payload].concat()
 }
 
 /// A frame with the head of a response.
-fn head_frame(status: &str) -> Vec<u8> {
+pub(super) fn head_frame(status: &str) -> Vec<u8> {
     frame(1, 4, &field_line(":status", status))
 }
 
@@ -330,7 +330,7 @@ fn field_line(name: &str, value: &str) -> Vec<u8> {
 }
 
 /// Reads the beginning of a connection of HTTP/2 up to the first request.
-fn read_request(client: &mut TcpStream) {
+pub(super) fn read_request(client: &mut TcpStream) {
     // The rest of the preface, and our SETTINGS.
     client.read_exact(&mut [0; 6]).expect("SM");
     client.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).expect("the proxy reads");

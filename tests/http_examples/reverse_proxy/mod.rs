@@ -4,6 +4,7 @@
 mod endings;
 mod framing;
 mod much;
+mod refused;
 mod websockets;
 
 use std::io::{Read, Write};
