@@ -74,7 +74,9 @@ quick_error! {
         Protocol {
             display("the server violated HTTP/2")
         }
-        /// The server took longer than [`response_timeout`](crate::Limits::response_timeout).
+        /// The server took longer than [`response_timeout`](crate::Limits::response_timeout); or, on a
+        /// new HTTP/2 connection, it sent nothing within
+        /// [`settings_timeout`](super::Http2Config::settings_timeout).
         ResponseTimeout {
             display("the server did not respond in time")
         }

@@ -4,7 +4,7 @@ use rotor_core::{Scope, Time};
 use rotor_stream::{Exception, Fatal};
 
 use super::child::Child;
-use super::{Streams, write_frame};
+use super::{Phase, Streams, write_frame};
 use crate::client::config::ClientConfig;
 use crate::client::counters::Counters;
 use crate::client::error::ClientError;
@@ -130,10 +130,13 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         };
         Counters::add(&io.config.counters_ref().protocol_errors);
         write_frame(io, &frame_writer::go_away(0, code));
+        // A server that has sent nothing at all does not respond, whatever it speaks.
+        let is_silent = code == ErrorCode::SettingsTimeout && self.phase == Phase::Settings;
         self.end_unless_held(io, |child, source, io| {
             if !return_unsent(child, source, io.config, io.scope) {
-                child.step(io.scope, io.config, |exchange, io| {
-                    exchange.fail(ClientError::Protocol, io)
+                child.step(io.scope, io.config, |exchange, io| match is_silent {
+                    true => exchange.fail(ClientError::ResponseTimeout, io),
+                    false => exchange.fail(ClientError::Protocol, io),
                 });
             }
         })

@@ -417,7 +417,7 @@ fn missing_settings_or_acknowledgements_time_out() {
     let config = || ClientConfig::new().http2(Http2Config::settings_timeout(http2(), seconds(3)));
     let mut server = Server::silent(config(), [Probe::get("/")]);
     server.driver.advance(seconds(3));
-    assert_eq!((server.outcome(0).as_str(), server.end()), ("Peer: Protocol", Some(4)));
+    assert_eq!((server.outcome(0).as_str(), server.end()), ("Peer: ResponseTimeout", Some(4)));
     let mut server = Server::silent(config(), [Probe::get("/")]);
     server.send(&settings(&[]));
     server.driver.advance(seconds(3));
