@@ -1,7 +1,7 @@
 //! Which fields a proxy passes on, and which it does not (RFC 9110 §7.6).
 
 use rotor::http::server::Head;
-use rotor::http::{Fields, Method, Nominated, Trailers, Version, list_has_token};
+use rotor::http::{Fields, Method, Nominated, Status, Trailers, Version, list_has_token};
 
 use super::message::Lines;
 
@@ -151,9 +151,40 @@ pub(crate) fn end_to_end(
         .collect()
 }
 
-/// Returns whether the client accepts trailers (RFC 9110 §10.1.4).
-pub(crate) fn takes_trailers(head: &Head<'_>) -> bool {
-    head.fields().list("TE").any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
+/// Which responses to a client may have trailers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TrailersTaken {
+    Never,
+    /// Those without a length, which are sent in chunks (RFC 9112 §7.1.2).
+    WithoutLength,
+    /// All that have a body: they are sent in frames (RFC 9113 §8.1).
+    Always,
+}
+
+impl TrailersTaken {
+    /// Returns what the client accepts (RFC 9110 §10.1.4).
+    pub(crate) fn by_client(head: &Head<'_>) -> TrailersTaken {
+        let mut codings = head.fields().list("TE");
+        match head.version() {
+            Version::Http10 => TrailersTaken::Never,
+            _ if !codings.any(|coding| coding.eq_ignore_ascii_case(b"trailers")) => {
+                TrailersTaken::Never
+            }
+            Version::Http2 => TrailersTaken::Always,
+            _ => TrailersTaken::WithoutLength,
+        }
+    }
+
+    /// Returns whether trailers may follow a response of this status and length.
+    pub(crate) fn may_follow(self, status: Status, length: Option<u64>) -> bool {
+        let has_body = !status.forbids_body() && status != Status::RESET_CONTENT;
+        has_body
+            && match self {
+                TrailersTaken::Never => false,
+                TrailersTaken::WithoutLength => length.is_none(),
+                TrailersTaken::Always => true,
+            }
+    }
 }
 
 /// Returns whether the request is a call of gRPC, whose body consists of messages that the client

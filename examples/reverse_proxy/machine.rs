@@ -21,7 +21,7 @@ use rotor::stream::Block;
 use rotor::{Future, Mailbox, Outcome, SendError, Sender, Time, with_causes};
 
 use super::back::{Back, BodyKind, Refused, SILENCE_MAX};
-use super::fields;
+use super::fields::{self, TrailersTaken};
 use super::handshake::RequestKind;
 use super::message::{Answer, Lines, MESSAGES_MAX, Message, borrowed};
 use super::pages::{fail, page};
@@ -66,9 +66,9 @@ pub(crate) struct Front<C: Upstream> {
     is_call: bool,
     expects_continue: bool,
     request_kind: RequestKind,
-    /// Whether the client accepts trailers, and the response may have some.
-    takes_trailers: bool,
-    has_no_length: bool,
+    trailers_taken: TrailersTaken,
+    /// Whether the client accepts trailers after this response.
+    passes_trailers: bool,
     /// Whether the upstream's side waits for `More`.
     owes_more: bool,
     is_switched: bool,
@@ -115,7 +115,7 @@ impl<C: Upstream> Front<C> {
             fields: lines,
             body,
             expects_continue: body.is_sent() && head.expects_continue(),
-            takes_trailers: fields::takes_trailers(head),
+            takes_trailers: TrailersTaken::by_client(head) != TrailersTaken::Never,
             wants_websocket: request_kind.is_for_websocket(),
             upgrade_request: None,
             front,
@@ -277,8 +277,11 @@ impl<C: Upstream> Front<C> {
     fn head(&mut self, answer: Answer, response: &mut Response<'_>) -> Result<(), MessageError> {
         let Answer { status, fields, names_websocket, length } = answer;
         response.status(status)?;
+        self.passes_trailers = self.trailers_taken.may_follow(status, length);
         for (name, value) in &fields {
-            response.add_header(name, value)?;
+            if self.passes_trailers || !name.eq_ignore_ascii_case("Trailer") {
+                response.add_header(name, value)?;
+            }
         }
         if status == Status::SWITCHING_PROTOCOLS {
             self.request_kind.grant(response)?;
@@ -297,17 +300,14 @@ impl<C: Upstream> Front<C> {
             _ if has_no_length => {}
             Some(length) => response.add_length(length)?,
             None if status == Status::NOT_MODIFIED => {}
-            None => {
-                self.has_no_length = true;
-                response.add_chunked()?;
-            }
+            None => response.add_chunked()?,
         }
         response.done_headers()
     }
 
     /// Ends the response, with trailers if they are allowed.
     fn end(&self, trailers: &Lines, response: &mut Response<'_>) -> Result<(), MessageError> {
-        match self.has_no_length && self.takes_trailers && !trailers.is_empty() {
+        match self.passes_trailers && !trailers.is_empty() {
             true => response.done_with_trailers(&borrowed(trailers)),
             false => response.done(),
         }
@@ -415,8 +415,8 @@ impl<C: Upstream> Server for Front<C> {
             is_call: body == BodyKind::Unknown && fields::is_grpc(head),
             expects_continue: head.expects_continue(),
             request_kind,
-            takes_trailers: fields::takes_trailers(head),
-            has_no_length: false,
+            trailers_taken: TrailersTaken::by_client(head),
+            passes_trailers: false,
             owes_more: false,
             is_switched: false,
             has_ended: false,

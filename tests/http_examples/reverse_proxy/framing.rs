@@ -118,6 +118,29 @@ fn announced_trailers_pass_in_both_directions_if_the_client_takes_them() {
     assert_eq!(field(&String::from_utf8_lossy(&got), "Trailer"), Some("X-Sum"));
 }
 
+/// RFC 9110 §6.6.2: the field announces trailers, which do not pass here.
+#[test]
+fn a_trailer_field_does_not_pass_where_no_trailers_can_follow() {
+    let chunked = "Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nX-Sum: 2\r\n\r\n";
+    for (version, answer, passes) in [
+        ("1.1", format!("200 OK\r\n{chunked}"), true),
+        ("1.1", "200 OK\r\nContent-Length: 2\r\n\r\nhi".to_owned(), false),
+        ("1.1", format!("205 Reset Content\r\n{}", chunked.replace("2\r\nhi\r\n", "")), false),
+        ("1.1", "304 Not Modified\r\n\r\n".to_owned(), false),
+        ("1.0", format!("200 OK\r\n{chunked}"), false),
+    ] {
+        let answer = format!("HTTP/1.1 {}", answer.replacen("\r\n", "\r\nTrailer: X-Sum\r\n", 1));
+        let (address, _heads) = upstream(move |client, _| {
+            client.write_all(answer.as_bytes()).expect("the proxy reads");
+        });
+        let fields = "Host: a\r\nTE: trailers\r\nConnection: close, TE\r\n";
+        let request = format!("GET / HTTP/{version}\r\n{fields}\r\n");
+        let got = exchange(&proxy_to(address), request);
+        let expected = if passes { (Some("X-Sum"), true) } else { (None, false) };
+        assert_eq!((field(&got, "Trailer"), got.contains("\r\nX-Sum: 2")), expected, "{got}");
+    }
+}
+
 #[test]
 fn answers_without_a_body_leave_the_connection_usable() {
     let (address, _heads) = upstream(|client, head| {
