@@ -9,9 +9,10 @@ use crate::inbox::Lender;
 use crate::intake::{AfterInput, InputEvent};
 use crate::key::{Id, Key, Kind};
 use crate::outbox::SendOutcome;
-use crate::ring::{Completion, Payload, Ring};
+use crate::ring::{Completion, Payload, Ring, Watch};
 
-/// `POLLERR`, `POLLHUP` and `POLLPRI` (poll(2)).
+/// `POLLOUT`, `POLLERR`, `POLLHUP` and `POLLPRI` (poll(2)).
+const POLL_ROOM: i32 = 4;
 const POLL_ERROR: i32 = 8;
 const POLL_HANG_UP: i32 = 16;
 const POLL_URGENT: i32 = 2;
@@ -30,7 +31,7 @@ impl Driver {
             Kind::Receive => self.on_received(id, result, is_last, payload, ready),
             Kind::Readable => self.on_readable(id, result, is_last, ready),
             Kind::ReadableOnce => self.on_readable_once(id, result, ready),
-            Kind::Room => self.on_room(id, result, ready),
+            Kind::Room => self.on_room(id, result, is_last, ready),
             Kind::Send => self.on_sent(id, result, payload, ready),
             Kind::Closed => self.on_closed(id, result, is_last, ready),
             Kind::Unwatched => {}
@@ -120,13 +121,18 @@ impl Driver {
     }
 
     /// There is room, or a connection attempt has ended.
-    fn on_room(&mut self, id: Id, result: i32, ready: &mut Ready) {
+    fn on_room(&mut self, id: Id, result: i32, is_last: bool, ready: &mut Ready) {
         let Some(socket) = self.sockets.get_mut(id) else {
             return report_stale(&mut self.ring, id.key(Kind::Room), Payload::Nothing);
         };
-        socket.polls_room = false;
+        socket.polls_room &= !is_last;
         if socket.is_dropped {
             return self.remove_if_unused(id);
+        }
+        if result >= 0 && result & (POLL_ROOM | POLL_ERROR | POLL_HANG_UP) == 0 {
+            // Only the peer's side has ended. A poll for once would report that again and again. A
+            // poll that stays reports it once, and then room after each write that found none.
+            return self.watch_room(id, Watch::EachRoom(id));
         }
         let mut events = EventSet::WRITABLE;
         // If both sides have ended already, which is a hang-up, the input still has to be read.

@@ -159,6 +159,10 @@ impl Driver {
         if socket.is_stream && socket.intake.has_ended() {
             self.ended.push(id);
         }
+        if polls_room && socket.polls_room && !socket.is_connecting {
+            // A poll that stays may have reported the room to nobody, and does not report it again.
+            socket.notify(EventSet::WRITABLE, &mut self.late_events);
+        }
         self.deliver_input(id);
         if polls_room {
             self.poll_room(id);
@@ -231,6 +235,10 @@ impl Driver {
 
     /// Polls once for room.
     fn poll_room(&mut self, id: Id) {
+        self.watch_room(id, Watch::Room(id));
+    }
+
+    fn watch_room(&mut self, id: Id, watch: Watch) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         if socket.polls_room || socket.is_dropped {
             return;
@@ -238,7 +246,7 @@ impl Driver {
         socket.polls_room = true;
         socket.had_operation = true;
         if let Some(fd) = socket.fd.as_ref() {
-            self.ring.poll(fd.as_fd(), Watch::Room(id));
+            self.ring.poll(fd.as_fd(), watch);
         }
     }
 

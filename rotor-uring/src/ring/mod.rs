@@ -58,8 +58,11 @@ pub(crate) enum Watch {
     Readable(Id),
     /// Once: something has arrived for the stream.
     ReadableOnce(Id),
-    /// Once: the socket has room.
+    /// Once: the socket has room. The kernel also reports, unasked, that the peer has ended its
+    /// side, and then reports nothing more.
     Room(Id),
+    /// Each time that the socket has room, also after that.
+    EachRoom(Id),
     /// Both sides have ended, or the socket has failed, which the kernel always reports. It also
     /// reports, likewise unasked, that the peer has ended its side.
     Closed(Id),
@@ -122,6 +125,7 @@ impl Ring {
             Watch::Readable(id) => (PollFlags::IN | PollFlags::PRI, true, id.key(Kind::Readable)),
             Watch::ReadableOnce(id) => (PollFlags::IN, false, id.key(Kind::ReadableOnce)),
             Watch::Room(id) => (PollFlags::OUT, false, id.key(Kind::Room)),
+            Watch::EachRoom(id) => (PollFlags::OUT, true, id.key(Kind::Room)),
             Watch::Closed(id) => (PollFlags::empty(), true, id.key(Kind::Closed)),
         };
         let events = u32::from(events.bits());

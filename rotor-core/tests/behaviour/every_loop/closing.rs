@@ -8,7 +8,7 @@ use rotor_core::{Config, EventSet, Interest, Response};
 
 use super::{TEXT, event_recorder};
 use crate::actor::Actor;
-use crate::loops::{End, OnLoop, Rig, StreamOn, on_every_loop};
+use crate::loops::{End, OnLoop, Rig, StreamOn, not_yet, on_every_loop};
 
 type Machine = Actor<EventSet>;
 
@@ -159,5 +159,76 @@ fn bytes_that_came_before_reading_was_shut_down_can_be_read<L: OnLoop>() {
         until_reported(&mut rig, EventSet::READABLE);
         socket.shutdown(how).expect("it is connected");
         assert_eq!(rig.receive(&mut socket, None).expect("nothing was reset"), TEXT);
+    }
+}
+
+/// Writes until the socket takes no more, in pieces that no loop copies.
+fn fill(socket: &mut impl StreamSocket) {
+    while not_yet(socket.write(&[b'z'; 64 * 1024])).expect("it is open").is_some() {}
+}
+
+on_every_loop!(a_full_stream_whose_peer_has_ended_its_side_is_told_of_room_only);
+fn a_full_stream_whose_peer_has_ended_its_side_is_told_of_room_only<L: OnLoop>() {
+    let (mut rig, mut socket, mut end) = connected::<L>();
+    end.end().expect("it is connected");
+    until_reported(&mut rig, EventSet::READ_CLOSED);
+    assert_eq!(socket.read(&mut [0]).expect("the end"), 0);
+    // As a machine does: it tries again when it is told that there is room.
+    let mut write_for_turns = |rig: &mut Rig<Machine, L>| {
+        fill(&mut socket);
+        for _ in 0..30 {
+            rig.turn();
+            if rig.context(|told| std::mem::take(told).is_writable()) {
+                fill(&mut socket);
+            }
+        }
+    };
+    // Until all buffers on the way are full.
+    write_for_turns(&mut rig);
+    let events = |rig: &mut Rig<Machine, L>| rig.with(|instance| instance.stats().read().events);
+    let before = events(&mut rig);
+    write_for_turns(&mut rig);
+    let told = events(&mut rig) - before;
+    assert!(told < 10, "{told} events in 30 turns");
+    // Once the peer reads, the machine is told of room, each time.
+    let mut received = 0;
+    while received < 4 << 20 {
+        let mut bytes = vec![0; 256 * 1024];
+        rig.until(|rig| {
+            received += not_yet(end.read(&mut bytes)).expect("it goes on").unwrap_or(0);
+            rig.context(|told| std::mem::take(told).is_writable())
+        });
+        fill(&mut socket);
+    }
+}
+
+on_every_loop!(room_that_a_full_stream_gets_without_a_machine_is_told_to_its_next_machine);
+fn room_that_a_full_stream_gets_without_a_machine_is_told_to_its_next_machine<L: OnLoop>() {
+    for has_ended in [false, true] {
+        let (mut rig, mut socket, mut end) = connected::<L>();
+        if has_ended {
+            end.end().expect("it is connected");
+            until_reported(&mut rig, EventSet::READ_CLOSED);
+            assert_eq!(socket.read(&mut [0]).expect("the end"), 0);
+        }
+        for _ in 0..30 {
+            fill(&mut socket);
+            rig.turn();
+        }
+        rig.add(|scope| {
+            scope.deregister(&mut socket).expect("it is registered");
+            Response::ok(event_recorder())
+        });
+        let mut bytes = vec![0; 256 * 1024];
+        for _ in 0..30 {
+            rig.turn();
+            while not_yet(end.read(&mut bytes)).expect("it goes on").is_some() {}
+        }
+        rig.context(|told| *told = EventSet::EMPTY);
+        rig.add(|scope| {
+            scope.register(&mut socket, Interest::Both).expect("nobody has it");
+            Response::ok(event_recorder())
+        });
+        until_reported(&mut rig, EventSet::WRITABLE);
     }
 }
