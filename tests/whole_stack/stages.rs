@@ -4,7 +4,11 @@ use rotor::http::h2::ErrorCode;
 use rotor::http::h2::frame::PREFACE;
 use rotor::http::h2::frame_writer;
 
-use crate::rig::{Rig, Shared, ask, data, request, seconds, ws_frame};
+use crate::kernel::on_mio;
+#[cfg(target_os = "linux")]
+use crate::kernel::{on_uring, refusal_of_uring};
+use crate::rig::{Rig, Serving, Shared, ask, data, request, seconds, ws_frame};
+use crate::wire::{Scripted, Wire};
 
 /// A state of the connection: its name, the way to it.
 type Stage = (&'static str, fn(&mut Rig));
@@ -17,17 +21,17 @@ type Event = (&'static str, fn(&mut Rig));
 fn stages() -> Vec<Stage> {
     vec![
         ("connected", |_| {}),
-        ("within the header", |rig| rig.peer.send(&Rig::header()[..7])),
-        ("after the header", |rig| rig.peer.send(&Rig::header())),
+        ("within the header", |rig| rig.wire.send(&Rig::header()[..7])),
+        ("after the header", |rig| rig.wire.send(&Rig::header())),
         ("within the hello", |rig| {
-            rig.peer.send(&Rig::header());
+            rig.wire.send(&Rig::header());
             let hello = rig.client.take_records();
-            rig.peer.send(&hello[..hello.len() / 2]);
+            rig.wire.send(&hello[..hello.len() / 2]);
         }),
         ("after the hello", |rig| {
-            rig.peer.send(&Rig::header());
+            rig.wire.send(&Rig::header());
             let hello = rig.client.take_records();
-            rig.peer.send(&hello);
+            rig.wire.send(&hello);
         }),
         ("before the preface", |rig| rig.greet()),
         ("within the preface", |rig| {
@@ -59,7 +63,7 @@ fn stages() -> Vec<Stage> {
             rig.open();
             let frame = ws_frame(0x01, &[b'x'; 40_000]);
             frame.chunks(16_000).for_each(|part| rig.write(&data(1, part, false)));
-            assert_ne!(rig.messages.bytes(), 0);
+            rig.talk_until(|rig| rig.messages.bytes() > 0);
         }),
         ("the window is used up", |rig| {
             rig.open();
@@ -67,7 +71,7 @@ fn stages() -> Vec<Stage> {
         }),
         ("the socket is full", |rig| {
             rig.open();
-            rig.peer.limit_room(1_000);
+            rig.wire.fill();
             rig.say("binary 100000");
         }),
         ("the server closes", |rig| {
@@ -76,7 +80,7 @@ fn stages() -> Vec<Stage> {
         }),
         ("the server closes, the socket is full", |rig| {
             rig.open();
-            rig.peer.limit_room(1_000);
+            rig.wire.fill();
             rig.say("binary 50000");
             rig.say("close");
         }),
@@ -117,24 +121,24 @@ fn stages() -> Vec<Stage> {
 
 fn events() -> Vec<Event> {
     vec![
-        ("reset", |rig| rig.peer.reset()),
+        ("reset", |rig| rig.wire.reset()),
         ("a failed write", |rig| {
-            rig.peer.fail_writes(std::io::ErrorKind::BrokenPipe);
+            rig.wire.fail_writes();
         }),
-        ("end", |rig| rig.peer.end()),
+        ("end", |rig| rig.wire.end()),
         ("close_notify, then the end", |rig| {
             if !rig.client.tls.is_handshaking() {
                 rig.client.tls.send_close_notify();
                 let records = rig.client.take_records();
-                rig.peer.send(&records);
+                rig.wire.send(&records);
             }
-            rig.peer.end();
+            rig.wire.end();
         }),
         ("close_notify", |rig| {
             if !rig.client.tls.is_handshaking() {
                 rig.client.tls.send_close_notify();
                 let records = rig.client.take_records();
-                rig.peer.send(&records);
+                rig.wire.send(&records);
             }
         }),
         ("GOAWAY", |rig| {
@@ -147,9 +151,10 @@ fn events() -> Vec<Event> {
                 rig.write(&frame_writer::reset(1, ErrorCode::Cancel));
             }
         }),
-        ("garbage", |rig| rig.peer.send(&[0xff; 100])),
+        ("garbage", |rig| rig.wire.send(&[0xff; 100])),
         ("drain", |rig| {
-            rig.test.drain(seconds(60));
+            // Longer than any deadline of a connection.
+            rig.wire.drain(seconds(600));
             rig.hear();
         }),
         ("time", |_| {}),
@@ -160,7 +165,7 @@ fn events() -> Vec<Event> {
 fn pass_time(rig: &mut Rig) {
     for _ in 0..200 {
         rig.hear();
-        if rig.peer.is_dropped() || rig.test.advance_to_deadline().is_none() {
+        if rig.wire.is_dropped() || !rig.wire.advance_to_deadline() {
             break;
         }
     }
@@ -168,9 +173,10 @@ fn pass_time(rig: &mut Rig) {
 }
 
 /// What must be true of a connection that is gone, whatever happened: what is not.
-fn faults(rig: &Rig, shared: &Shared, stage: &str, event: &str) -> Vec<String> {
+fn faults(rig: &mut Rig, shared: &Shared, stage: &str, event: &str) -> Vec<String> {
     let mut faults = Vec::new();
-    let seen = rig.test.context();
+    let is_dropped = rig.wire.is_dropped();
+    let seen = rig.wire.context();
     // A handler that panics is not called again.
     let open = seen.sockets - u32::from(stage == "panicked");
     if open > 0 || seen.requests > 0 {
@@ -183,10 +189,10 @@ fn faults(rig: &Rig, shared: &Shared, stage: &str, event: &str) -> Vec<String> {
         ("bytes of messages", rig.messages.bytes() as u64),
         ("places of peers", rig.peers.peers_now() as u64),
         ("handshakes", shared.tls.counters().handshakes_now()),
-        ("sockets", u64::from(!rig.peer.is_dropped())),
+        ("sockets", u64::from(!is_dropped)),
     ];
     faults.extend(left.iter().filter(|(_, count)| *count > 0).map(|left| format!("{left:?}")));
-    faults.extend(rig.test.failures());
+    faults.extend(rig.wire.failures());
     let is_cut = ["reset", "a failed write", "garbage"].contains(&event)
         || stage.ends_with("the socket is full");
     if stage != "after the hello"
@@ -199,21 +205,40 @@ fn faults(rig: &Rig, shared: &Shared, stage: &str, event: &str) -> Vec<String> {
     faults
 }
 
-#[test]
-fn a_connection_in_any_state_ends_with_all_that_it_has() {
+fn end_connections_in_any_state(open: fn(Serving) -> Box<dyn Wire>) {
     let shared = Shared::new();
     let mut all = Vec::new();
     for (stage, reach) in stages() {
         for (event, happen) in events() {
-            let mut rig = Rig::new(&shared);
+            let mut rig = Rig::new(&shared, open);
             reach(&mut rig);
-            rig.test.settle();
+            rig.wire.settle();
             happen(&mut rig);
-            rig.test.settle();
+            rig.wire.settle();
             pass_time(&mut rig);
-            let faults = faults(&rig, &shared, stage, event);
+            let faults = faults(&mut rig, &shared, stage, event);
             all.extend(faults.into_iter().map(|fault| format!("{stage}, {event}: {fault}")));
         }
     }
     assert_eq!(all, [""; 0]);
+}
+
+#[test]
+fn a_connection_in_any_state_ends_with_all_that_it_has() {
+    end_connections_in_any_state(|serving| Box::new(Scripted::open(serving)));
+}
+
+#[test]
+fn a_connection_in_any_state_on_mio_ends_with_all_that_it_has() {
+    end_connections_in_any_state(on_mio);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_connection_in_any_state_on_io_uring_ends_with_all_that_it_has() {
+    if let Some(refusal) = refusal_of_uring() {
+        eprintln!("skipped: {refusal}");
+        return;
+    }
+    end_connections_in_any_state(on_uring);
 }
