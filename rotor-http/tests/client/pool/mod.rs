@@ -6,6 +6,7 @@ mod extremes;
 #[cfg(feature = "http2")]
 mod http1_alternative;
 mod limits;
+mod misbehaving;
 #[cfg(feature = "http2")]
 mod refusals;
 mod room;
