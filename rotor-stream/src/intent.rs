@@ -90,9 +90,10 @@ pub enum Expectation {
     /// Neither input nor output: only a deadline, a wake-up, or the end of the connection.
     Sleep,
     /// The same, but the protocol will want the input later: it holds its peer back. What has
-    /// arrived by then is passed on first, so that a reset or a failed write is reported only after
-    /// the protocol has waited for input again. Until then the protocol does not learn of it: what
-    /// it writes is discarded, and a [`Flush`](Expectation::Flush) is fulfilled at once.
+    /// arrived by then is passed on first, so that a reset, a failed write or a peer that takes too
+    /// little is reported only after the protocol has waited for input again. Until then the protocol
+    /// does not learn of it: what it writes is discarded, and a [`Flush`](Expectation::Flush) is
+    /// fulfilled at once.
     #[doc(alias = "backpressure")]
     Hold,
 }

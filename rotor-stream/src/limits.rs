@@ -229,7 +229,8 @@ impl StreamConfig {
 
     /// Sets how long a peer may take to accept [`flush_step`](StreamConfig::flush_step) bytes of
     /// waiting output. Default 30 s. If it takes longer, the connection ends with
-    /// [`Fatal::FlushTimeout`](crate::Fatal).
+    /// [`Fatal::FlushTimeout`](crate::Fatal); the protocol is told behind the input that it
+    /// [holds](crate::Expectation::Hold).
     #[doc(alias = "slow read")]
     pub fn flush_timeout(mut self, time: Duration) -> StreamConfig {
         self.flush_timeout = time;

@@ -252,6 +252,48 @@ fn hold_or_flush(
     }
 }
 
+#[test]
+fn a_holding_protocol_gets_what_had_arrived_though_its_output_is_not_taken() {
+    let slow = "fatal: the peer does not read what is sent to it";
+    let config = || StreamConfig::new().flush_timeout(Duration::from_secs(2));
+    let expected = ["create", "timeout", "read \"a\"", "read \"b\"", slow];
+    let mut direct = probe_with::<false>(config(), |peer| peer.limit_room(0), hold_first);
+    let mut driver = layered(seed(config(), hold_first), 0);
+    direct.send(b"a");
+    driver.send(&frame(b'D', b"a"));
+    for seconds in [3, 1] {
+        direct.advance(Duration::from_secs(seconds));
+        driver.advance(Duration::from_secs(seconds));
+        assert_eq!((direct.context().len(), driver.context().len()), (1, 1), "it holds");
+        // This much later it can still arrive.
+        if seconds == 3 {
+            direct.send(b"b");
+            driver.send(&frame(b'D', b"b"));
+        }
+    }
+    direct.make_room(10_000);
+    driver.send(&frame(b'W', &[255]));
+    direct.advance(Duration::from_secs(1));
+    driver.advance(Duration::from_secs(1));
+    assert_eq!(*direct.context(), expected);
+    assert_eq!(*driver.context(), expected);
+    assert!(!direct.is_alive() && direct.take_received().is_empty());
+    assert_eq!(received(&driver), (String::new(), "R".into()));
+    // A protocol that ends itself: no ordinary end may follow the lost output.
+    let ends =
+        |me: Probe, event: &Event, transport: &mut Transport<'_>, scope: &mut Scope<'_, Log>| {
+            match event {
+                Event::Timeout => Intent::done(),
+                _ => hold_first(me, event, transport, scope),
+            }
+        };
+    let mut driver = layered(seed(config(), ends), 0);
+    driver.advance(Duration::from_secs(3));
+    driver.send(&frame(b'W', &[255]));
+    driver.advance(Duration::from_secs(3));
+    assert_eq!(received(&driver), (String::new(), "R".into()));
+}
+
 /// Waits for nothing.
 fn sleep(me: Probe, _: &Event, _: &mut Transport<'_>, _: &mut Scope<'_, Log>) -> Intent<Probe> {
     Intent::of(me).sleep().no_deadline()

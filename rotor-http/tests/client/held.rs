@@ -7,7 +7,7 @@ use rotor_http::Limits;
 
 use crate::http2::server::{Server, data, frame, headers, reset};
 use crate::probe::{BodyPlan, OnWakeup, Probe, seconds};
-use crate::script::{connection, is_reusable, outcome};
+use crate::script::{ProbeDriver, connection, is_reusable, outcome};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
@@ -123,8 +123,15 @@ fn held_heads_on_a_stream_are_limited_as_interim_responses() {
 }
 
 #[test]
-fn a_response_that_arrived_before_a_reset_is_delivered_to_a_handler_that_holds() {
-    for sends in [BodyPlan::Nothing, BodyPlan::Much(1 << 20)] {
+fn a_response_that_arrived_before_a_loss_is_delivered_to_a_handler_that_holds() {
+    type Loss = fn(&mut ProbeDriver);
+    let reset: Loss = |driver| driver.reset();
+    let losses: [(&str, Loss, BodyPlan); 3] = [
+        ("reset", reset, BodyPlan::Nothing),
+        ("reset", reset, BodyPlan::Much(1 << 20)),
+        ("not read", |driver| driver.advance(seconds(100)), BodyPlan::Much(1 << 20)),
+    ];
+    for (name, lose, sends) in losses {
         for (rest, expected) in [("i", "200 hi"), ("", "Network: Lost(")] {
             let mut driver = connection(Limits::new(), []);
             driver.limit_room(1_000);
@@ -135,15 +142,15 @@ fn a_response_that_arrived_before_a_reset_is_delivered_to_a_handler_that_holds()
             driver.send(&OK[..OK.len() - 1]);
             // It stays in the socket.
             driver.send(rest.as_bytes());
-            driver.reset();
-            assert_eq!(outcome(&mut driver), None);
+            lose(&mut driver);
+            assert_eq!(outcome(&mut driver), None, "{name}");
             // The time in which output must be taken does not matter any more.
-            driver.advance(seconds(900));
+            driver.advance(seconds(800));
             driver.context_mut().on_wakeup = Some(OnWakeup::Resume);
             driver.context().handlers[0].wakeup();
             driver.settle();
             let outcome = outcome(&mut driver).unwrap_or_default();
-            assert!(outcome.starts_with(expected), "{outcome}, not {expected}");
+            assert!(outcome.starts_with(expected), "{name}: {outcome}, not {expected}");
             assert!(driver.is_dropped());
         }
     }

@@ -188,11 +188,12 @@ impl<P: Protocol> Layered<P> {
         let now = scope.now();
         self.record_taken(scope);
         if self.io.write_rate.until() <= now && !self.has_failed {
-            match self.open.take() {
-                Some(mut open) => open.fatal(Fatal::FlushTimeout, scope),
-                None => self.io.status.config.on_abort.call(AbortReason::NotTaken),
-            }
-            return self.fail(None);
+            let Some(mut open) = self.open.take() else {
+                self.io.status.config.on_abort.call(AbortReason::NotTaken);
+                return self.fail(None);
+            };
+            let flow = open.output_not_taken(&mut self.io, scope);
+            return self.apply_flow(open, flow, scope);
         }
         match &mut self.open {
             Some(open) if open.deadline <= now => open.deadline = Time::NEVER,
@@ -299,8 +300,10 @@ impl<P: Protocol> Layered<P> {
                 self.open = Some(open);
                 LayeredResult::Again
             }
-            // Nobody takes the rest of its output.
-            Flow::Done if self.io.socket.is_reset => self.fail(None),
+            // Nobody takes the rest of its output, or it would follow a gap.
+            Flow::Done if self.io.socket.is_reset || self.io.write_error.is_some() => {
+                self.fail(None)
+            }
             Flow::Done => {
                 // It will not be read.
                 self.io.input.clear();

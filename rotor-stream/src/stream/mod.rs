@@ -333,7 +333,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
             }
             // Before the protocol's own deadline: its output would not be taken then either.
             Phase::Open(mut open) if io.write_rate.until() <= now => {
-                let flow = open.lost(Fatal::FlushTimeout, io, scope);
+                let flow = open.output_not_taken(io, scope);
                 next_phase(open, flow, io, scope)
             }
             Phase::Open(mut open) if open.deadline <= now => {

@@ -1,6 +1,7 @@
 //! The loss of the connection: what is still delivered, and how the protocol is told.
 
-use std::io;
+use std::error::Error;
+use std::{fmt, io};
 
 use rotor_core::Scope;
 use rotor_core::net::StreamSocket;
@@ -56,7 +57,8 @@ impl<P: Protocol> OpenProtocol<P> {
             }
         }
         let error = io.write_error.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into());
-        let error = Fatal::Write(error);
+        let is_not_taken = error.get_ref().is_some_and(|inner| inner.is::<NotTaken>());
+        let error = if is_not_taken { Fatal::FlushTimeout } else { Fatal::Write(error) };
         let action = if has_been_told { Action::Fail(error) } else { self.loss(error, io) };
         if let Action::Fail(_) = action {
             // The connection may still exist, for example if a file has become shorter: the peer
@@ -72,25 +74,28 @@ impl<P: Protocol> OpenProtocol<P> {
         if !self.protocol.as_ref().is_some_and(P::outlives_connection) {
             return Action::Fail(error);
         }
-        let kind = match &error {
-            Fatal::Reset(error) | Fatal::Write(error) => error.kind(),
-            _ => io::ErrorKind::TimedOut,
-        };
         // Neither is tried again.
-        io.record_write_error(kind.into());
+        io.record_write_error(match &error {
+            Fatal::Reset(error) | Fatal::Write(error) => error.kind().into(),
+            _ => NotTaken.into(),
+        });
         io.end_reading(ReadSide::Lost);
         Action::Exception(Exception::Lost(error))
     }
 
-    /// Ends the protocol because the connection is lost, unless it outlives it.
+    /// Handles that the peer does not take the output: the protocol ends, unless it outlives its
+    /// connection. To one that holds its input, it is the same as a failed write.
     #[cold]
-    pub(in crate::stream) fn lost<S: StreamSocket>(
+    pub(in crate::stream) fn output_not_taken<S: StreamSocket>(
         &mut self,
-        error: Fatal,
         io: &mut BufferedIo<S>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Flow<()> {
-        match self.loss(error, io) {
+        if self.wait.input == InputCondition::Held {
+            io.record_write_error(NotTaken.into());
+            return self.pass(io, scope);
+        }
+        match self.loss(Fatal::FlushTimeout, io) {
             Action::Exception(exception) => self.call(
                 |protocol, io, scope| protocol.exception(exception, &mut io.transport(), scope),
                 io,
@@ -102,5 +107,23 @@ impl<P: Protocol> OpenProtocol<P> {
             }
             _ => Flow::Wait(()),
         }
+    }
+}
+
+/// The error of writing to a peer that does not take the output.
+#[derive(Debug)]
+struct NotTaken;
+
+impl fmt::Display for NotTaken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Fatal::FlushTimeout.fmt(f)
+    }
+}
+
+impl Error for NotTaken {}
+
+impl From<NotTaken> for io::Error {
+    fn from(error: NotTaken) -> io::Error {
+        io::Error::new(io::ErrorKind::TimedOut, error)
     }
 }
