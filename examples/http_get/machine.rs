@@ -121,9 +121,9 @@ impl<C: DownloadSink> RequestSource<Download<C>> for Once<C> {
         Offer::Job(Job::new(download, Time::NEVER, port))
     }
 
-    /// A first request on a connection is never given back.
+    /// The first request on a connection is given back only by HTTP/2, if the server refuses it.
     fn return_job(&mut self, _: Job<Download<C>>, scope: &mut Scope<'_, C>) {
-        end(scope, Err(ClientError::Closed.into()));
+        end(scope, Err(ClientError::Refused.into()));
     }
 
     fn not_connected(self, error: Fatal, scope: &mut Scope<'_, C>) {

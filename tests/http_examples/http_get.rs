@@ -148,6 +148,14 @@ fn each_failure_is_reported_with_its_exit_code() {
             "the server answered 404 Not Found",
         ),
         (
+            // SETTINGS, and GOAWAY for all streams.
+            format!(
+                "h2c://{}/",
+                says(b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0")
+            ),
+            "the server refused the request without processing it",
+        ),
+        (
             "http://no.such.host.invalid/".into(),
             "cannot resolve: no such host: the name no.such.host.invalid does not exist",
         ),
