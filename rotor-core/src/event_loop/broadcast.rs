@@ -224,14 +224,14 @@ impl<M: Machine> PostQueue<M> {
         let (posts, ends) = self.take_all();
         for end in ends {
             dispatch.clock().before_call(refs.backend, refs.environment);
-            if let Some(heartbeat) = dispatch.heartbeat() {
+            if let Some(heartbeat) = dispatch.monitor_mut().heartbeat() {
                 heartbeat.record_closure("the function of a `ReturnOnDrop`");
             }
             run_end(end, refs.context);
         }
         for post in posts {
             dispatch.clock().before_call(refs.backend, refs.environment);
-            if let Some(heartbeat) = dispatch.heartbeat() {
+            if let Some(heartbeat) = dispatch.monitor_mut().heartbeat() {
                 heartbeat.record_closure("a posted closure");
             }
             let result = match post {

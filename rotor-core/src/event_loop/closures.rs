@@ -64,7 +64,7 @@ impl<M: Machine> RepeatedClosures<M> {
         let now = refs.environment.now();
         for closure in self.0.iter_mut().filter(|closure| closure.next <= now) {
             dispatch.clock().before_call(refs.backend, refs.environment);
-            if let Some(heartbeat) = dispatch.heartbeat() {
+            if let Some(heartbeat) = dispatch.monitor_mut().heartbeat() {
                 heartbeat.record_closure("a repeated closure");
             }
             let machines = verdicts.machines(dispatch.slots());

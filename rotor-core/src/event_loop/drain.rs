@@ -8,7 +8,7 @@
 use std::ops::ControlFlow;
 use std::ops::ControlFlow::Continue;
 
-use super::dispatch::{Caller, Dispatch, Refs};
+use super::dispatch::{Caller, Delivery, Dispatch};
 use super::run_queue::Calls;
 use crate::backend::Backend;
 use crate::config::Config;
@@ -164,11 +164,9 @@ impl DrainProgress {
     #[inline]
     pub(super) fn notify<M: Machine, B: Backend>(
         &mut self,
-        refs: &mut Refs<'_, M, B>,
-        dispatch: &mut Dispatch<M>,
-        caller: &mut impl Caller<M>,
+        delivery: &mut Delivery<'_, M, B, impl Caller<M>>,
     ) -> ControlFlow<()> {
-        self.state_mut().map_or(Continue(()), |state| state.notify(refs, dispatch, caller))
+        self.state_mut().map_or(Continue(()), |state| state.notify(delivery))
     }
 
     /// Returns whether the drain is over: no machine is left, or its time is over and all machines
@@ -188,10 +186,10 @@ impl DrainProgress {
         if state.until > environment.now() || dispatch.has_slots_to_notify() {
             return false;
         }
-        let turns = dispatch.counters().stats.turns;
+        let turns = dispatch.monitor_mut().stats().turns;
         match state.grace_turn {
             Some(since) => turns > since,
-            None if dispatch.has_pending_draining() => {
+            None if dispatch.scheduler().has_pending_draining() => {
                 state.grace_turn = Some(turns);
                 false
             }
@@ -235,15 +233,14 @@ impl BegunDrain {
     #[cold]
     fn notify<M: Machine, B: Backend>(
         &mut self,
-        refs: &mut Refs<'_, M, B>,
-        dispatch: &mut Dispatch<M>,
-        caller: &mut impl Caller<M>,
+        delivery: &mut Delivery<'_, M, B, impl Caller<M>>,
     ) -> ControlFlow<()> {
-        while self.polls_left == 0 && self.slots_left > 0 && dispatch.has_slots_to_notify() {
+        while self.polls_left == 0 && self.slots_left > 0 && delivery.dispatch.has_slots_to_notify()
+        {
             self.slots_left -= 1;
-            dispatch.notify_next_of_drain(refs, caller)?;
+            delivery.notify_next_of_drain()?;
         }
-        self.notify_last(refs.environment, dispatch);
+        self.notify_last(delivery.refs.environment, delivery.dispatch);
         Continue(())
     }
 
@@ -252,7 +249,7 @@ impl BegunDrain {
     fn has_last_to_notify<M: Machine>(&self, dispatch: &Dispatch<M>) -> bool {
         dispatch.slots().len() > 0
             && !dispatch.has_slots_to_notify()
-            && self.created_at_last_notification != Some(dispatch.machines_created())
+            && self.created_at_last_notification != Some(dispatch.monitor().machines_created())
     }
 
     /// Tells the machines that wait for all others when these are gone; again if others came and
@@ -266,7 +263,7 @@ impl BegunDrain {
             return;
         }
         let Some(last) = environment.last.all(dispatch.slots().len()) else { return };
-        self.created_at_last_notification = Some(dispatch.machines_created());
+        self.created_at_last_notification = Some(dispatch.monitor().machines_created());
         last.into_iter()
             .for_each(|token| dispatch.scheduler().mark_pending(token, Calls::DRAINING));
     }

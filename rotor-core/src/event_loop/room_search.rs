@@ -153,7 +153,7 @@ fn ask_to_end<M: Machine, B: Backend>(
     if dispatch.scheduler().has_pending_call(token) || !dispatch.make_room(refs, token) {
         return AskOutcome::NotNow;
     }
-    dispatch.counters().count_made_room();
+    dispatch.monitor().counters().count_made_room();
     let idle = refs.environment.now() - since;
     log_guarded!(debug, "machine {token} made room, after it had been idle for {idle:?}");
     AskOutcome::Ended

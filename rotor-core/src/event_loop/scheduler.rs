@@ -110,6 +110,11 @@ impl<M: Machine> Scheduler<M> {
         Some(state.pending.take())
     }
 
+    /// Returns whether a machine was told of a drain and must still be called for it.
+    pub(super) fn has_pending_draining(&self) -> bool {
+        self.slots.states().any(|(_, state)| state.pending.has(Calls::DRAINING))
+    }
+
     /// Returns whether a call of the machine is pending, or the machine is gone.
     pub(super) fn has_pending_call(&mut self, token: Token) -> bool {
         self.queue.wakes().is_woken(token.index())
@@ -270,6 +275,32 @@ impl<M: Machine> Scheduler<M> {
         if self.slots.contains(token) {
             self.set_deadline(now, token, Deadline::At(now));
         }
+    }
+
+    /// Takes the deadline of a slot from the run queue, if the slot still has it. Returns its
+    /// machine, and when the deadline was.
+    #[inline(always)]
+    pub(super) fn take_expired(&mut self, index: u32) -> Option<(Token, Time)> {
+        let (token, state) = self.slots.state_at(index)?;
+        // Left to `take_overdue`. If it fired here too, a machine that again returns a deadline
+        // that has passed would be called by both in the same turn.
+        let queued = state.in_overdue;
+        let deadline = self.slots.deadline(index)?;
+        if queued || !self.slots.take_expired(index) {
+            return None;
+        }
+        self.queue.count_fired();
+        Some((token, deadline))
+    }
+
+    /// Takes a machine that was queued as overdue. Returns whether it still has a deadline that has
+    /// passed.
+    #[inline(always)]
+    pub(super) fn take_overdue(&mut self, now: Time, token: Token) -> bool {
+        let Some(state) = self.slots.state(token) else { return false };
+        state.in_overdue = false;
+        let deadline = self.slots.deadline(token.index());
+        deadline.is_some_and(|deadline| deadline <= now)
     }
 
     /// Appends the slots whose deadlines have passed to the run queue. `order` may reorder the

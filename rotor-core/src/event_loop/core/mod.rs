@@ -110,8 +110,8 @@ impl<M: Machine, B> Core<M, B> {
         let (watch, watchdog) = self.config.blocking.as_ref()?.watch();
         let wakes = self.dispatch.queue().wakes().clone();
         let (heartbeat, watched) =
-            watch.start(watchdog, self.dispatch.counters().lag_counters(), wakes)?;
-        self.dispatch.set_heartbeat(heartbeat);
+            watch.start(watchdog, self.dispatch.monitor().counters().lag_counters(), wakes)?;
+        self.dispatch.monitor_mut().set_heartbeat(heartbeat);
         self.config.observes_calls = true;
         self.config.observes_all_calls = true;
         Some(watched)

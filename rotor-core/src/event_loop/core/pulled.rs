@@ -132,10 +132,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
     ) -> io::Result<NextAction> {
         if progress.step == Step::Between {
             if let Some(resumed_at) = progress.begun.take() {
-                self.dispatch
-                    .counters()
-                    .times()
-                    .record_turn_end(resumed_at, environment.handle.now());
+                let times = self.dispatch.monitor().counters().times();
+                times.record_turn_end(resumed_at, environment.handle.now());
             }
             match self.begin_turn(environment, repeated, control, progress.wait())? {
                 Continue(begun) => progress.begun = Some(begun),
@@ -144,7 +142,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
             progress.step = Step::Events;
         }
         if progress.step != Step::End {
-            let caller = &mut IssuingCaller { issued, progress };
+            let caller = IssuingCaller { issued, progress };
             if self.do_due_work(caller, context, environment, repeated)?.is_break() {
                 return Ok(NextAction::Call);
             }
@@ -209,7 +207,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         self.dispatch.reattach(callee);
         if progress.begun.is_none() {
             let now = environment.handle.now();
-            self.dispatch.counters().times().record_turn_start(now);
+            self.dispatch.monitor().counters().times().record_turn_start(now);
             progress.begun = Some(now);
         }
     }

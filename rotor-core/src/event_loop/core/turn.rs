@@ -20,7 +20,7 @@ use crate::backend::Backend;
 use crate::config::TICK;
 use crate::event_loop::closures::RepeatedClosures;
 use crate::event_loop::dispatch::inline_caller::InlineCaller;
-use crate::event_loop::dispatch::{Caller, Dispatch, Refs};
+use crate::event_loop::dispatch::{Caller, Delivery, Refs};
 use crate::event_loop::handle::{Control, Exit};
 use crate::event_loop::run_queue::{NextWoken, Pending, WaitMode, polls_for};
 use crate::guard::guard;
@@ -53,8 +53,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         // `create` has its own guard, and the turn goes on to its end.
         loop {
             // `InlineCaller` makes all calls itself and never stops.
-            let all =
-                || self.do_due_work(&mut InlineCaller, context, environment, repeated).map(|_| ());
+            let all = || self.do_due_work(InlineCaller, context, environment, repeated).map(|_| ());
             match guard(all) {
                 Ok(done) => break done?,
                 Err(panicked) => {
@@ -113,35 +112,36 @@ impl<M: Machine, B: Backend> Core<M, B> {
     #[inline(always)]
     pub(super) fn do_due_work(
         &mut self,
-        caller: &mut impl StepCaller<M>,
+        caller: impl StepCaller<M>,
         context: &mut M::Context,
         environment: &AnyEnvironment,
         repeated: &mut RepeatedClosures<M>,
     ) -> io::Result<ControlFlow<()>> {
         let Core { backend, config, dispatch, .. } = self;
-        let refs = &mut Refs { context, environment, backend, config };
-        if make_due_calls(refs, dispatch, caller).is_break() {
+        let refs = Refs { context, environment, backend, config };
+        let due = &mut Delivery { dispatch, refs, caller };
+        if due.make_due_calls().is_break() {
             return Ok(Break(()));
         }
         let has_polled =
-            caller.enter_step(Step::CollectExpired) && collect_due_deadlines(refs, dispatch)?;
-        if fire_deadlines(refs, dispatch, caller, has_polled).is_break() {
+            due.caller.enter_step(Step::CollectExpired) && due.collect_due_deadlines()?;
+        if due.fire_deadlines(has_polled).is_break() {
             return Ok(Break(()));
         }
-        if caller.enter_step(Step::Closures) {
-            self.posts.run(refs, dispatch, &mut self.verdicts);
-            repeated.run(refs, dispatch, &mut self.verdicts);
-            self.verdicts.apply(environment, dispatch);
+        if due.caller.enter_step(Step::Closures) {
+            self.posts.run(&mut due.refs, due.dispatch, &mut self.verdicts);
+            repeated.run(&mut due.refs, due.dispatch, &mut self.verdicts);
+            self.verdicts.apply(environment, due.dispatch);
         }
-        caller.enter_step(Step::Drain);
-        Ok(self.drain.notify(refs, dispatch, caller))
+        due.caller.enter_step(Step::Drain);
+        Ok(self.drain.notify(due))
     }
 
     /// Sets the limits of this turn.
     fn set_turn_limits(&mut self, control: &Control, begun: Time, polled: bool) {
         self.dispatch.clock().record_reading(begun);
-        let counters = self.dispatch.counters();
-        counters.stats.turns += 1;
+        self.dispatch.monitor_mut().stats().turns += 1;
+        let counters = self.dispatch.monitor().counters();
         counters.times().record_turn_start(begun);
         let is_sampled = counters.is_sampled(self.config.sample_mask);
         self.config.observes_calls = self.config.observes_all_calls | is_sampled;
@@ -188,14 +188,14 @@ impl<M: Machine, B: Backend> Core<M, B> {
     fn close_turn(&mut self, environment: &AnyEnvironment, begun: Time) {
         self.dispatch.queue().shrink_if_large();
         let end = self.dispatch.clock().take_reading().unwrap_or_else(|| environment.handle.now());
-        self.dispatch.counters().times().record_turn_end(begun, end);
+        self.dispatch.monitor().counters().times().record_turn_end(begun, end);
         self.dispatch.queue().pace().record_turn_end(end);
     }
 }
 
 /// The steps of a turn, in their order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Default, Debug)]
-pub(super) enum Step {
+pub(in crate::event_loop) enum Step {
     /// No turn is in progress.
     #[default]
     Between,
@@ -214,7 +214,7 @@ pub(super) enum Step {
 }
 
 /// How a caller goes through the steps of a turn.
-pub(super) trait StepCaller<M: Machine>: Caller<M> {
+pub(in crate::event_loop) trait StepCaller<M: Machine>: Caller<M> {
     /// Enters a step. Returns whether to do it, which is false if the turn has stopped in a later
     /// step.
     fn enter_step(&mut self, step: Step) -> bool;
@@ -243,165 +243,148 @@ impl<M: Machine> StepCaller<M> for InlineCaller {
     }
 }
 
-/// Calls machines for events, pending calls, deferred spawns and wake-ups.
-#[inline(always)]
-fn make_due_calls<M: Machine, B: Backend>(
-    refs: &mut Refs<'_, M, B>,
-    dispatch: &mut Dispatch<M>,
-    caller: &mut impl StepCaller<M>,
-) -> ControlFlow<()> {
-    if let Some((token, pending)) = caller.take_remaining_calls() {
-        dispatch.make_pending_calls(refs, caller, token, pending)?;
-    }
-    if caller.enter_step(Step::Events) {
-        deliver_events(refs, dispatch, caller)?;
-    }
-    if caller.enter_step(Step::Runnable) {
-        while let Some(token) = dispatch.queue().next_runnable() {
-            dispatch.resume(refs, caller, token)?;
+/// The steps that deliver calls.
+impl<M: Machine, B: Backend, C: StepCaller<M>> Delivery<'_, M, B, C> {
+    /// Calls machines for events, pending calls, deferred spawns and wake-ups.
+    #[inline(always)]
+    fn make_due_calls(&mut self) -> ControlFlow<()> {
+        if let Some((token, pending)) = self.caller.take_remaining_calls() {
+            self.make_pending_calls(token, pending)?;
         }
-    }
-    if caller.enter_step(Step::Spawns) {
-        while let Some((token, seed)) = dispatch.queue().next_deferred_spawn() {
-            dispatch.resume_spawn(refs, caller, token, seed)?;
+        if self.caller.enter_step(Step::Events) {
+            self.deliver_events()?;
         }
-    }
-    if caller.enter_step(Step::Woken) {
-        while let Some(next) = dispatch.queue().next_woken() {
-            match next {
-                NextWoken::Slot(index) => dispatch.wake_slot(refs, caller, index)?,
-                NextWoken::WokenInCreate(token) => dispatch.resume(refs, caller, token)?,
+        if self.caller.enter_step(Step::Runnable) {
+            while let Some(token) = self.dispatch.queue().next_runnable() {
+                self.resume(token)?;
             }
         }
-    }
-    Continue(())
-}
-
-/// Fires deadlines, in their order. Those that had already passed when they were set come last.
-#[inline(always)]
-fn fire_deadlines<M: Machine, B: Backend>(
-    refs: &mut Refs<'_, M, B>,
-    dispatch: &mut Dispatch<M>,
-    caller: &mut impl StepCaller<M>,
-    has_polled: bool,
-) -> ControlFlow<()> {
-    if has_polled || caller.is_stopped_at(Step::EventsBeforeDeadlines) {
-        deliver_events_before_deadlines(refs, dispatch, caller)?;
-    }
-    if caller.enter_step(Step::Expired) {
-        while let Some(index) = dispatch.queue().next_expired() {
-            dispatch.fire_deadline(refs, caller, index)?;
+        if self.caller.enter_step(Step::Spawns) {
+            while let Some((token, seed)) = self.dispatch.queue().next_deferred_spawn() {
+                self.resume_spawn(token, seed)?;
+            }
         }
-        // The deadlines that are left wait for a turn that has polled: input comes before
-        // deadlines.
-        dispatch.queue().request_poll_for_expired();
-    }
-    // Also if other deadlines wait for input: these machines were called in this turn, and knew the
-    // time when they set their deadline.
-    if caller.enter_step(Step::Overdue) {
-        while let Some(token) = dispatch.queue().next_overdue(refs.config.timeouts_per_turn) {
-            dispatch.fire_overdue(refs, caller, token)?;
+        if self.caller.enter_step(Step::Woken) {
+            while let Some(next) = self.dispatch.queue().next_woken() {
+                match next {
+                    NextWoken::Slot(index) => self.wake_slot(index)?,
+                    NextWoken::WokenInCreate(token) => self.resume(token)?,
+                }
+            }
         }
+        Continue(())
     }
-    Continue(())
-}
 
-#[inline(always)]
-fn deliver_events<M: Machine, B: Backend>(
-    refs: &mut Refs<'_, M, B>,
-    dispatch: &mut Dispatch<M>,
-    caller: &mut impl Caller<M>,
-) -> ControlFlow<()> {
-    while let Some((token, events)) = dispatch.queue().next_event() {
-        dispatch.deliver_ready(refs, caller, token, events)?;
+    /// Fires deadlines, in their order. Those that had already passed when they were set come last.
+    #[inline(always)]
+    fn fire_deadlines(&mut self, has_polled: bool) -> ControlFlow<()> {
+        if has_polled || self.caller.is_stopped_at(Step::EventsBeforeDeadlines) {
+            self.deliver_events_before_deadlines()?;
+        }
+        if self.caller.enter_step(Step::Expired) {
+            while let Some(index) = self.dispatch.queue().next_expired() {
+                self.fire_deadline(index)?;
+            }
+            // The deadlines that are left wait for a turn that has polled: input comes before
+            // deadlines.
+            self.dispatch.queue().request_poll_for_expired();
+        }
+        // Also if other deadlines wait for input: these machines were called in this turn, and knew
+        // the time when they set their deadline.
+        if self.caller.enter_step(Step::Overdue) {
+            while let Some(token) =
+                self.dispatch.queue().next_overdue(self.refs.config.timeouts_per_turn)
+            {
+                self.fire_overdue(token)?;
+            }
+        }
+        Continue(())
     }
-    Continue(())
-}
 
-/// Delivers the events of the poll before the deadlines, and then collects the deadlines that had
-/// passed at the time of that poll.
-#[cold]
-#[inline(never)]
-fn deliver_events_before_deadlines<M: Machine, B: Backend>(
-    refs: &mut Refs<'_, M, B>,
-    dispatch: &mut Dispatch<M>,
-    caller: &mut impl StepCaller<M>,
-) -> ControlFlow<()> {
-    if caller.enter_step(Step::EventsBeforeDeadlines) {
-        deliver_events(refs, dispatch, caller)?;
+    #[inline(always)]
+    fn deliver_events(&mut self) -> ControlFlow<()> {
+        while let Some((token, events)) = self.dispatch.queue().next_event() {
+            self.deliver_ready(token, events)?;
+        }
+        Continue(())
     }
-    if dispatch.queue().pace().may_have_missed_events() {
-        dispatch.queue().suspend_deadlines();
-    } else {
-        collect_expired(refs, dispatch);
-    }
-    Continue(())
-}
 
-/// Reads the clock once more, and collects the deadlines that had passed when the backend was
-/// polled.
-///
-/// Input that arrived in time comes before a deadline. So a deadline that has passed since the last
-/// poll fires only after another poll and the events that it reports. If polls are full, there may
-/// be more input that arrived in time than they have reported. Then no deadline fires until a poll
-/// is not full, or until a round of polls has shown each source once. So deadlines fire even in a
-/// loop that never gets to the end of its events.
-///
-/// Returns whether it has polled once more; the remaining deadlines wait for the events of that
-/// poll.
-#[inline(always)]
-fn collect_due_deadlines<M: Machine, B: Backend>(
-    refs: &mut Refs<'_, M, B>,
-    dispatch: &mut Dispatch<M>,
-) -> io::Result<bool> {
-    let now = refs.environment.handle.now();
-    dispatch.clock().record_reading(now);
-    // Handlers of one turn see the same time unless a tick has passed, which is the resolution of
-    // deadlines.
-    if now - refs.environment.now() >= TICK {
-        refs.environment.set_now(now);
+    /// Delivers the events of the poll before the deadlines, and then collects the deadlines that
+    /// had passed at the time of that poll.
+    #[cold]
+    #[inline(never)]
+    fn deliver_events_before_deadlines(&mut self) -> ControlFlow<()> {
+        if self.caller.enter_step(Step::EventsBeforeDeadlines) {
+            self.deliver_events()?;
+        }
+        if self.dispatch.queue().pace().may_have_missed_events() {
+            self.dispatch.queue().suspend_deadlines();
+        } else {
+            self.collect_expired();
+        }
+        Continue(())
     }
-    let now = refs.environment.now();
-    if dispatch.queue().pace().may_have_missed_events() {
-        dispatch.queue().suspend_deadlines();
-        return Ok(false);
-    }
-    // The usual case. `next_deadline` is never later than the first deadline, so none can be
-    // collected.
-    if dispatch.slots().next_deadline().is_none_or(|next| next > now) {
-        return Ok(false);
-    }
-    collect_expired(refs, dispatch);
-    if dispatch.slots().next_deadline().is_none_or(|next| next > now) {
-        return Ok(false);
-    }
-    poll_once_more(refs, dispatch)?;
-    Ok(true)
-}
 
-/// Polls once more in a turn in which a deadline has passed.
-#[cold]
-#[inline(never)]
-fn poll_once_more<M: Machine, B: Backend>(
-    refs: &mut Refs<'_, M, B>,
-    dispatch: &mut Dispatch<M>,
-) -> io::Result<()> {
-    let machines = dispatch.slots().len();
-    let queue = dispatch.queue();
-    refs.backend.wait(Some(Time::ZERO), queue.events())?;
-    let round = refs
-        .backend
-        .may_have_more()
-        .then(|| polls_for(machines, refs.config, refs.backend.full_waits()));
-    queue.pace().record_poll(refs.environment.now(), round);
-    if let Some(heartbeat) = dispatch.heartbeat() {
-        heartbeat.record_poll();
+    /// Reads the clock once more, and collects the deadlines that had passed when the backend was
+    /// polled.
+    ///
+    /// Input that arrived in time comes before a deadline. So a deadline that has passed since the
+    /// last poll fires only after another poll and the events that it reports. If polls are full,
+    /// there may be more input that arrived in time than they have reported. Then no deadline fires
+    /// until a poll is not full, or until a round of polls has shown each source once. So deadlines
+    /// fire even in a loop that never gets to the end of its events.
+    ///
+    /// Returns whether it has polled once more; the remaining deadlines wait for the events of that
+    /// poll.
+    #[inline(always)]
+    fn collect_due_deadlines(&mut self) -> io::Result<bool> {
+        let now = self.refs.environment.handle.now();
+        self.dispatch.clock().record_reading(now);
+        // Handlers of one turn see the same time unless a tick has passed, which is the resolution
+        // of deadlines.
+        if now - self.refs.environment.now() >= TICK {
+            self.refs.environment.set_now(now);
+        }
+        let now = self.refs.environment.now();
+        if self.dispatch.queue().pace().may_have_missed_events() {
+            self.dispatch.queue().suspend_deadlines();
+            return Ok(false);
+        }
+        // The usual case. `next_deadline` is never later than the first deadline, so none can be
+        // collected.
+        if self.dispatch.slots().next_deadline().is_none_or(|next| next > now) {
+            return Ok(false);
+        }
+        self.collect_expired();
+        if self.dispatch.slots().next_deadline().is_none_or(|next| next > now) {
+            return Ok(false);
+        }
+        self.poll_once_more()?;
+        Ok(true)
     }
-    Ok(())
-}
 
-/// Collects the deadlines that had passed when the backend was polled.
-fn collect_expired<M: Machine, B: Backend>(refs: &mut Refs<'_, M, B>, dispatch: &mut Dispatch<M>) {
-    let until = dispatch.queue().pace().reported_until();
-    dispatch.scheduler().collect_expired(until, |tokens| refs.backend.order(tokens));
+    /// Polls once more in a turn in which a deadline has passed.
+    #[cold]
+    #[inline(never)]
+    fn poll_once_more(&mut self) -> io::Result<()> {
+        let machines = self.dispatch.slots().len();
+        let queue = self.dispatch.queue();
+        self.refs.backend.wait(Some(Time::ZERO), queue.events())?;
+        let round = self
+            .refs
+            .backend
+            .may_have_more()
+            .then(|| polls_for(machines, self.refs.config, self.refs.backend.full_waits()));
+        queue.pace().record_poll(self.refs.environment.now(), round);
+        if let Some(heartbeat) = self.dispatch.monitor_mut().heartbeat() {
+            heartbeat.record_poll();
+        }
+        Ok(())
+    }
+
+    /// Collects the deadlines that had passed when the backend was polled.
+    fn collect_expired(&mut self) {
+        let until = self.dispatch.queue().pace().reported_until();
+        self.dispatch.scheduler().collect_expired(until, |tokens| self.refs.backend.order(tokens));
+    }
 }

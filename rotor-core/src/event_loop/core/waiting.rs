@@ -60,11 +60,11 @@ impl<M: Machine, B: Backend> Core<M, B> {
     /// Waits, and tells the watchdog about it if there is one.
     #[inline(never)]
     fn wait_watched(&mut self, until: Option<Time>, may_sleep: bool) -> std::io::Result<()> {
-        if may_sleep && let Some(heartbeat) = self.dispatch.heartbeat() {
+        if may_sleep && let Some(heartbeat) = self.dispatch.monitor_mut().heartbeat() {
             heartbeat.record_sleep();
         }
         self.backend.wait(until, self.dispatch.queue().events())?;
-        if let Some(heartbeat) = self.dispatch.heartbeat() {
+        if let Some(heartbeat) = self.dispatch.monitor_mut().heartbeat() {
             heartbeat.record_poll();
         }
         Ok(())

@@ -1,16 +1,14 @@
 //! Making machines: from a seed that another machine spawned, or by a closure.
 
 use std::convert::Infallible;
-use std::ops::ControlFlow;
-use std::ops::ControlFlow::Continue;
 
-use super::{Caller, Dispatch, Refs};
+use super::{Dispatch, Refs};
 use crate::backend::Backend;
 use crate::config::Config;
 use crate::event::Event;
 use crate::event_loop::run_queue::Calls;
 use crate::event_set::EventSet;
-use crate::guard::{Panicked, drop_guarded, guard};
+use crate::guard::{Panicked, guard};
 use crate::machine::Machine;
 use crate::response::{Answer, Response};
 use crate::scope::{AnyEnvironment, Scope, WakeTarget};
@@ -111,7 +109,7 @@ impl<M: Machine> Dispatch<M> {
             // In line with all other woken machines, so that it is called in this turn.
             self.scheduler.schedule_woken_in_create(token);
         }
-        self.counters.stats.spawned += 1;
+        self.monitor.stats().spawned += 1;
         // The drain will come to the slots that it has not passed, in this turn or a later one.
         if token.index() < self.drain_cursor {
             self.scheduler.mark_pending(token, Calls::DRAINING);
@@ -130,30 +128,5 @@ impl<M: Machine> Dispatch<M> {
         self.clock.before_cheap_call(refs.backend, environment);
         let created = self.create_from_seed(context, environment, config, Some(parent), seed);
         created.map_or_else(Event::SpawnError, |_| Event::Spawned)
-    }
-
-    /// Continues a spawn of an earlier turn. If the machine that requested it is gone, the seed is
-    /// dropped.
-    pub(in crate::event_loop) fn resume_spawn<B: Backend>(
-        &mut self,
-        refs: &mut Refs<'_, M, B>,
-        caller: &mut impl Caller<M>,
-        token: Token,
-        seed: M::Seed,
-    ) -> ControlFlow<()> {
-        let machine = match self.scheduler.end_deferral(token) {
-            Some(pending) if pending.has(Calls::END) => {
-                self.drop_machine(refs.environment, refs.config, token);
-                None
-            }
-            _ => self.scheduler.slots_mut().take(token),
-        };
-        match machine {
-            Some(machine) => caller.spawn(self, refs, token, (machine, seed)),
-            None => {
-                drop_guarded(seed, "a seed");
-                Continue(())
-            }
-        }
     }
 }

@@ -27,9 +27,9 @@ impl<M: Machine> Dispatch<M> {
         let dropped = guard(|| drop(machine));
         self.scheduler.release_slot(environment, token);
         match dropped {
-            Ok(()) => self.counters.stats.ended += 1,
+            Ok(()) => self.monitor.stats().ended += 1,
             Err(panicked) => {
-                self.counters.stats.panicked += 1;
+                self.monitor.stats().panicked += 1;
                 report_failure(config, callee, FailureCause::Panic(&panicked));
             }
         }
@@ -67,10 +67,10 @@ impl<M: Machine> Dispatch<M> {
     ) -> io::Result<Token> {
         // This flag belonged to the machine that is gone, not to the next one.
         environment.take_self_wakeup();
-        let Some(callee) = self.callee.take() else {
+        let Some(callee) = self.monitor.callee().take() else {
             return Err(backend_panicked(panicked));
         };
-        self.remove_detached(callee.token);
+        self.detached.remove(callee.token);
         if !self.scheduler.slots().contains(callee.token) {
             // Its machine was dropped by a drain while the handler was detached.
             log_guarded!(error, "a handler whose machine its loop had given up {panicked}");
@@ -105,7 +105,7 @@ impl<M: Machine> Dispatch<M> {
         callee: Callee,
         panicked: &Panicked,
     ) {
-        self.counters.stats.panicked += 1;
+        self.monitor.stats().panicked += 1;
         self.scheduler.release_slot(environment, callee.token);
         report_failure(config, callee, FailureCause::Panic(panicked));
         if config.on_panic == OnPanic::StopLoop {

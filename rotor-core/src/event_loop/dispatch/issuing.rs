@@ -1,9 +1,9 @@
 //! Calls of a loop that can be handed over. Each call is issued, and its response comes back,
 //! perhaps from another thread. Nothing of the loop is borrowed in between.
 
-use super::call::trace;
 use super::issued_call::{CallKind, IssuedCall};
-use super::{Callee, Dispatch, Refs};
+use super::monitor::trace;
+use super::{Dispatch, Refs};
 use crate::backend::Backend;
 use crate::config::Config;
 use crate::event_loop::slots::LiftedMachine;
@@ -39,7 +39,8 @@ impl<M: Machine> IssuedCall<M> {
         token: Token,
         (machine, seed): (M, M::Seed),
     ) -> bool {
-        let (callee, started) = dispatch.begin_call(refs.environment, refs.config, token, &machine);
+        let (callee, started) =
+            dispatch.monitor.begin_call(refs.environment, refs.config, token, &machine);
         self.begin(token, CallKind::SpawnResult);
         self.callee = callee;
         self.started.set(started);
@@ -64,14 +65,9 @@ impl<M: Machine> Dispatch<M> {
         if !matches!(issued.kind, CallKind::SpawnResult)
             && let Some(machine) = self.scheduler.slots().machine_at(token.index())
         {
-            // `type_name` is the machine's code, and may panic.
-            self.callee = Some(Callee::unnamed::<M>(token));
-            let callee = Callee::of(token, machine);
-            self.callee = Some(callee);
+            let (callee, started) = self.monitor.begin_call(environment, config, token, machine);
             issued.callee = callee;
-            let started =
-                config.observes_calls.then(|| self.observe_call(environment, config, callee));
-            issued.started.set(started.flatten());
+            issued.started.set(started);
             trace(callee, || issued.take_event());
         }
         self.scheduler.slots_mut().lift(token.index())
@@ -95,12 +91,7 @@ impl<M: Machine> Dispatch<M> {
             let response = Response { answer: Answer::Continue(machine), deadline };
             return self.apply_response_with_detached(refs, issued, response);
         }
-        self.record_handler_time(
-            refs.environment,
-            refs.config,
-            issued.callee,
-            issued.started.get(),
-        );
+        self.record_issued_time(refs, issued);
         self.scheduler.return_to_slot(refs.environment, issued.callee.token, machine, deadline);
         self.end_issued_call(refs.environment, issued);
         None
@@ -117,18 +108,19 @@ impl<M: Machine> Dispatch<M> {
         if !self.detached.is_empty() {
             return self.apply_response_with_detached(refs, issued, response);
         }
-        self.record_handler_time(
-            refs.environment,
-            refs.config,
-            issued.callee,
-            issued.started.get(),
-        );
+        self.record_issued_time(refs, issued);
         self.apply_and_report_spawn(refs, issued, response)
     }
 
     #[inline(always)]
+    fn record_issued_time<B>(&mut self, refs: &Refs<'_, M, B>, issued: &IssuedCall<M>) {
+        let (callee, started) = (issued.callee, issued.started.get());
+        self.monitor.record_handler_time(refs.environment, refs.config, callee, started);
+    }
+
+    #[inline(always)]
     fn end_issued_call(&mut self, environment: &AnyEnvironment, issued: &IssuedCall<M>) {
-        self.callee = None;
+        *self.monitor.callee() = None;
         if let Some(whole) = issued.woken {
             environment.waiters.end_wakeup(issued.callee.token, whole, &issued.parts);
         }
@@ -144,17 +136,12 @@ impl<M: Machine> Dispatch<M> {
         mut response: Response<M, M::Seed>,
     ) -> LiftedMachine<M> {
         let token = issued.callee.token;
-        self.record_handler_time(
-            refs.environment,
-            refs.config,
-            issued.callee,
-            issued.started.get(),
-        );
-        let is_timed_out = self.remove_detached(token);
+        self.record_issued_time(refs, issued);
+        let is_timed_out = self.detached.remove(token);
         if !self.scheduler.slots().contains(token) {
             // Its machine was dropped by a drain while the handler was detached.
             refs.environment.take_self_wakeup();
-            self.callee = None;
+            *self.monitor.callee() = None;
             drop_guarded(response, "a machine that its loop had given up");
             return None;
         }

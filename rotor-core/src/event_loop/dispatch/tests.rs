@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use super::inline_caller::InlineCaller;
 use super::*;
-use crate::backend::NoWaker;
+use crate::backend::{Backend, NoWaker};
 use crate::environment::Environment;
 use crate::event::Event;
+use crate::event_loop::run_queue::Calls;
+use crate::event_set::EventSet;
 use crate::mio_backend::{Mio, MioHandle};
 use crate::response::{Deadline, Response};
 use crate::scope::Scope;
 use crate::time::Time;
+use crate::token::Token;
 use crate::wake_queue::WakeQueue;
 
 /// The seed says how `ready` responds.
@@ -83,22 +86,23 @@ impl Bench {
         created.expect("a slot is free")
     }
 
-    fn with(&mut self, f: impl FnOnce(&mut Dispatch<Scripted>, &mut Refs<'_, Scripted, Mio>)) {
+    fn with(&mut self, f: impl FnOnce(&mut Delivery<'_, Scripted, Mio, InlineCaller>)) {
         let Bench { dispatch, environment, backend, config, events } = self;
         dispatch.queue().begin_turn(config);
-        f(dispatch, &mut Refs { context: events, environment, backend, config });
+        let refs = Refs { context: events, environment, backend, config };
+        f(&mut Delivery { dispatch, refs, caller: InlineCaller });
     }
 
     fn ready(&mut self, token: Token) {
-        self.with(|dispatch, refs| {
-            let _ = dispatch.deliver_ready(refs, &mut InlineCaller, token, EventSet::READABLE);
+        self.with(|delivery| {
+            let _ = delivery.deliver_ready(token, EventSet::READABLE);
         });
     }
 
     fn resume(&mut self) {
-        self.with(|dispatch, refs| {
-            while let Some(token) = dispatch.queue().next_runnable() {
-                let _ = dispatch.resume(refs, &mut InlineCaller, token);
+        self.with(|delivery| {
+            while let Some(token) = delivery.dispatch.queue().next_runnable() {
+                let _ = delivery.resume(token);
             }
         });
     }
@@ -139,9 +143,10 @@ fn a_spawn_is_reported_at_once_and_deferred_beyond_the_budget() {
     bench.resume();
     assert_eq!(bench.events.len(), 2, "the second spawn was deferred");
     assert!(bench.dispatch.check_queue().is_ok());
-    bench.with(|dispatch, refs| {
-        let (token, seed) = dispatch.queue().next_deferred_spawn().expect("it was deferred");
-        let _ = dispatch.resume_spawn(refs, &mut InlineCaller, token, seed);
+    bench.with(|delivery| {
+        let (token, seed) =
+            delivery.dispatch.queue().next_deferred_spawn().expect("it was deferred");
+        let _ = delivery.resume_spawn(token, seed);
     });
     assert_eq!(bench.events[2..], ["spawned"]);
     assert_eq!(bench.dispatch.slots().len(), 3);
@@ -171,20 +176,23 @@ fn a_deadline_fires_once_even_if_it_had_passed_when_set() {
         other,
         Deadline::At(now + Duration::from_secs(1)),
     );
-    bench.with(|dispatch, refs| {
-        let _ = dispatch.fire_deadline(refs, &mut InlineCaller, token.index());
-        let overdue = dispatch.queue().next_overdue(8).expect("it had passed");
-        let _ = dispatch.fire_overdue(refs, &mut InlineCaller, overdue);
-        let _ = dispatch.fire_overdue(refs, &mut InlineCaller, overdue);
-        assert!(dispatch.queue().next_overdue(8).is_none());
+    bench.with(|delivery| {
+        let _ = delivery.fire_deadline(token.index());
+        let overdue = delivery.dispatch.queue().next_overdue(8).expect("it had passed");
+        let _ = delivery.fire_overdue(overdue);
+        let _ = delivery.fire_overdue(overdue);
+        assert!(delivery.dispatch.queue().next_overdue(8).is_none());
     });
     assert_eq!(bench.events, ["timeout"]);
     bench.environment.set_now(now + Duration::from_secs(2));
-    bench.with(|dispatch, refs| {
-        let Refs { environment, backend, .. } = refs;
-        dispatch.scheduler().collect_expired(environment.now(), |tokens| backend.order(tokens));
-        while let Some(index) = dispatch.queue().next_expired() {
-            let _ = dispatch.fire_deadline(refs, &mut InlineCaller, index);
+    bench.with(|delivery| {
+        let Refs { environment, backend, .. } = &mut delivery.refs;
+        delivery
+            .dispatch
+            .scheduler()
+            .collect_expired(environment.now(), |tokens| backend.order(tokens));
+        while let Some(index) = delivery.dispatch.queue().next_expired() {
+            let _ = delivery.fire_deadline(index);
         }
     });
     assert_eq!(bench.events, ["timeout", "timeout"]);

@@ -54,7 +54,7 @@ where
         let Some(mut place) = shared_state.try_lock() else { return TakeoverResult::NotTaken };
         let Some(mut loop_state) = place.take() else { return TakeoverResult::NotTaken };
         // The stuck handler may have returned, and another one may be running.
-        let callee = loop_state.core.dispatch().running_callee(call);
+        let callee = loop_state.core.dispatch().monitor().running_callee(call);
         let taken = callee.and_then(|callee| Some((callee, loop_state.next_context.take()?)));
         let Some((callee, context)) = taken else {
             *place = Some(loop_state);
