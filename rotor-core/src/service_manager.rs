@@ -20,11 +20,11 @@
 //!
 //! | message | when |
 //! |--|--|
-//! | `READY=1` | by `attend`, and by [`ready`](ServiceManager::ready) |
+//! | `READY=1` | by [`attend`](ServiceManager::attend), and by [`ready`](ServiceManager::ready) |
 //! | `WATCHDOG=1` | twice in each `WATCHDOG_USEC`, as long as all loops make turns |
 //! | `STOPPING=1`, `EXTEND_TIMEOUT_USEC=` | when the loops are asked to end, unless a successor has the listeners: then the service goes on |
 //! | `RELOADING=1`, `MONOTONIC_USEC=` | by [`reloading`](ServiceManager::reloading): when a successor is about to be started |
-//! | `MAINPID=`, `READY=1` | by [`ready_as_successor`](ServiceManager::ready_as_successor) |
+//! | `MAINPID=`, `READY=1` | by `attend` of a [successor](ServiceManager::successor), and by [`ready_as_successor`](ServiceManager::ready_as_successor) |
 //!
 //! `doc/decisions/0062` says why no existing crate is used for this.
 
@@ -35,6 +35,7 @@ use std::io;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 use std::process;
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -49,12 +50,17 @@ use crate::time::Time;
 /// A connection to the service manager of this process.
 ///
 /// A message is one datagram, which is sent at once or not at all. The manager does not answer.
+/// Clones share the connection.
 #[doc(alias = "sd_notify")]
 #[doc(alias = "NOTIFY_SOCKET")]
+#[derive(Clone)]
 pub struct ServiceManager {
-    socket: UnixDatagram,
+    socket: Arc<UnixDatagram>,
     /// The time within which the manager expects watchdog messages.
     watchdog: Option<Duration>,
+    /// The same for another process, from whose environment this one has its own.
+    watchdog_of_predecessor: Option<Duration>,
+    is_successor: bool,
 }
 
 /// The time that is announced to the manager in addition to the length of the drain: for leaving
@@ -85,9 +91,14 @@ impl ServiceManager {
         let number = |name| env::var(name).ok()?.parse::<u64>().ok();
         let is_for_this_process =
             number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(process::id()));
-        let watchdog = number("WATCHDOG_USEC").filter(|micros| is_for_this_process && *micros > 0);
-        let manager = ServiceManager::at(Path::new(&path))?;
-        Ok(Some(manager.watchdog(watchdog.map(Duration::from_micros))))
+        let within = number("WATCHDOG_USEC").filter(|micros| *micros > 0);
+        let within = within.map(Duration::from_micros);
+        let mut manager = ServiceManager::at(Path::new(&path))?;
+        match is_for_this_process {
+            true => manager.watchdog = within,
+            false => manager.watchdog_of_predecessor = within,
+        }
+        Ok(Some(manager))
     }
 
     /// Connects to the manager at a path. A path that begins with `@` stands for a name in the
@@ -101,7 +112,12 @@ impl ServiceManager {
         socket.connect_addr(&address(path.as_ref().as_os_str())?)?;
         // A manager that does not read must not hold up the sender.
         socket.set_nonblocking(true)?;
-        Ok(ServiceManager { socket, watchdog: None })
+        Ok(ServiceManager {
+            socket: Arc::new(socket),
+            watchdog: None,
+            watchdog_of_predecessor: None,
+            is_successor: false,
+        })
     }
 
     /// Sets the time within which the manager expects watchdog messages. Default: the value of
@@ -109,6 +125,19 @@ impl ServiceManager {
     #[must_use]
     pub fn watchdog(mut self, within: Option<Duration>) -> ServiceManager {
         self.watchdog = within;
+        self
+    }
+
+    /// Makes [`attend`](ServiceManager::attend) report this process as the successor of another one
+    /// ([`ready_as_successor`](ServiceManager::ready_as_successor)).
+    ///
+    /// If the predecessor has started this process, the environment has the watchdog's time for the
+    /// predecessor (`WATCHDOG_PID`). The manager goes on to expect the messages, now from this
+    /// process, so that time is used.
+    #[must_use]
+    pub fn successor(mut self) -> ServiceManager {
+        self.is_successor = true;
+        self.watchdog = self.watchdog.or(self.watchdog_of_predecessor);
         self
     }
 
@@ -238,7 +267,11 @@ impl AttendState {
     /// Tells the manager that the service has started. If the manager's queue is full, because many
     /// services start, it is told with the next check.
     fn send_ready(&mut self, manager: &ServiceManager) -> io::Result<()> {
-        match manager.ready() {
+        let sent = match manager.is_successor {
+            true => manager.ready_as_successor(),
+            false => manager.ready(),
+        };
+        match sent {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             sent => {
                 sent?;

@@ -165,6 +165,19 @@ fn the_thread_sends_ready_and_ends_on_request() {
     instance.run().expect("it drains");
 }
 
+#[test]
+fn a_successor_is_reported_with_its_process_and_keeps_the_watchdog() {
+    let mut test = Fixture::new(None);
+    test.manager.watchdog_of_predecessor = Some(Duration::from_secs(60));
+    assert_eq!(test.manager.watchdog, None);
+    let manager = test.manager.clone().successor();
+    assert_eq!(manager.watchdog, Some(Duration::from_secs(60)));
+    AttendState::new().send_ready(&manager).expect("it can be told");
+    assert_eq!(test.received(), format!("MAINPID={}\nREADY=1\n", process::id()));
+    let own = test.manager.watchdog(Some(Duration::from_secs(5))).successor();
+    assert_eq!(own.watchdog, Some(Duration::from_secs(5)));
+}
+
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[test]
 fn a_manager_with_an_abstract_name_is_found() {

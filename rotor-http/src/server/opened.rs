@@ -27,8 +27,8 @@ pub(super) struct HandOverSettings {
     pub(super) rejected_successors: RejectedSuccessors,
 }
 
-/// Called once all loops run.
-pub(super) type StartedCallback = Box<dyn FnOnce(&LoopGroup) -> Result<(), BoxError>>;
+/// Called once all loops run. Returns whether this process goes on instead of an earlier one.
+pub(super) type StartedCallback = Box<dyn FnOnce(&LoopGroup) -> Result<bool, BoxError>>;
 
 /// Opens the first address that can be opened, for this number of threads.
 pub(super) fn open(
@@ -51,7 +51,7 @@ pub(super) fn from_listener(
 fn one_per_thread(listeners: TcpListeners) -> (OpenListeners, StartedCallback) {
     let address = listeners.local_address();
     let queues = listeners.map(|listener| vec![listener]).collect();
-    (OpenListeners { queues, address }, Box::new(|_| Ok(())))
+    (OpenListeners { queues, address }, Box::new(|_| Ok(false)))
 }
 
 /// Takes the listeners of this name from the process that serves at the path, or opens them if
@@ -69,15 +69,16 @@ pub(super) fn take_over(
     let queues =
         open_first(addresses, |address| Ok(hand_over.tcp(name, *address, options, threads)?))?;
     let address = queues.local_address();
+    let has_predecessor = hand_over.has_predecessor();
     let on_started = move |group: &LoopGroup| {
         match hand_over.ready(group.handle(), drain_time) {
             // No other process serves, so this one must go on.
             Err(error) if matches!(error.kind(), HandOverErrorKind::NoPath(_)) => {
                 log::error!("{}", with_causes(&error));
-                Ok(())
             }
-            result => result.map_err(BoxError::from),
+            result => result?,
         }
+        Ok(has_predecessor)
     };
     Ok((OpenListeners { queues: queues.collect(), address }, Box::new(on_started)))
 }

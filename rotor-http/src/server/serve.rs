@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rotor_core::net::{ListenOptions, ListenerLayer};
-use rotor_core::{Config, Drain, LoopKind, MioKind, Scope};
+use rotor_core::service_manager::ServiceManager;
+use rotor_core::{Config, Drain, LoopKind, MioKind, Pulses, Scope};
 use rotor_stream::AcceptConfig;
 
 use super::config::ServerConfig;
@@ -110,6 +111,8 @@ struct Settings {
     drain: Drain,
     hand_over: HandOverSettings,
     health: Option<Health>,
+    /// The service manager, and the loops that it is to know of.
+    attended: Option<(ServiceManager, Pulses)>,
 }
 
 impl Serve {
@@ -131,6 +134,7 @@ impl Serve {
             drain: Drain::new(DRAIN_TIME_MAX),
             hand_over: HandOverSettings::default(),
             health: None,
+            attended: None,
         };
         Serve { kind: MioKind, layer: (), settings }
     }
@@ -274,6 +278,23 @@ impl<K, L> Serve<K, L> {
     #[doc(alias = "readiness")]
     pub fn health(mut self, health: Health) -> Serve<K, L> {
         self.settings.health = Some(health);
+        self
+    }
+
+    /// Keeps the service manager that has started the process informed
+    /// ([`attend`](ServiceManager::attend)): that it serves, that it ends and how long this may take,
+    /// and, if the manager watches it, that all loops make turns. Default: it is not told anything.
+    ///
+    /// After a [hand-over](Serve::hand_over), the successor reports itself as the main process of
+    /// the service, once it serves, and its predecessor ends without a word. For systemd, the unit
+    /// needs `NotifyAccess=all` for that. Without this, systemd takes the end of the predecessor
+    /// for that of the service, and kills the successor.
+    ///
+    /// If the manager cannot be told, this is logged, and the server serves.
+    #[doc(alias = "systemd")]
+    #[doc(alias = "sd_notify")]
+    pub fn service_manager(mut self, manager: ServiceManager) -> Serve<K, L> {
+        self.settings.attended = Some((manager, Pulses::new()));
         self
     }
 }

@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use rotor_core::hand_over::{HandOver, RejectedSuccessors};
 use rotor_core::net::{ListenOptions, TcpListener};
+use rotor_core::service_manager::ServiceManager;
 use rotor_core::threads::LoopGroup;
 use rotor_core::{
     BoxError, Config, Infallible, Loop, LoopInstance, Machine, Response as MachineResponse,
@@ -60,6 +62,39 @@ fn a_successor_that_does_not_serve_is_counted() {
     drop(gone);
     until("it is counted", || (rejected_successors.count() > 0).then_some(()));
     follow(&path, first);
+}
+
+/// A service manager: its socket, and a connection to it.
+fn service_manager(path: &Path) -> (UnixDatagram, ServiceManager) {
+    let socket = UnixDatagram::bind(path).expect("a new directory");
+    socket.set_nonblocking(true).expect("it can");
+    (socket, ServiceManager::at(path).expect("it listens"))
+}
+
+fn received(socket: &UnixDatagram) -> Option<String> {
+    let mut bytes = [0; 512];
+    let len = socket.recv(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes[..len]).into_owned())
+}
+
+#[test]
+fn a_successor_reports_itself_to_the_service_manager() {
+    let directory = Directory::create();
+    let path = directory.join("control");
+    let (socket, manager) = service_manager(&directory.join("first"));
+    let server = Serve::new("127.0.0.1:0").hand_over(&path).service_manager(manager);
+    let first = thread::spawn(move || server.run_fn(hello, || ()));
+    assert_eq!(until("the first one is ready", || received(&socket)), "READY=1\n");
+    let (socket_of_next, manager) = service_manager(&directory.join("next"));
+    let server = Serve::new("127.0.0.1:0").hand_over(&path).service_manager(manager);
+    let next = thread::spawn(move || server.run_fn(hello, || ()));
+    let ready = format!("MAINPID={}\nREADY=1\n", std::process::id());
+    assert_eq!(until("the next one is ready", || received(&socket_of_next)), ready);
+    first.join().expect("no panic").expect("it drains");
+    // The service goes on.
+    assert_eq!(received(&socket), None);
+    follow(&path, next);
+    assert_eq!(received(&socket_of_next), None);
 }
 
 /// Follows the first server with one that serves, so that it ends.

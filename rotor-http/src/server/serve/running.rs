@@ -5,10 +5,11 @@ use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use rotor_core::net::{Listener, ListenerLayer, Net};
-use rotor_core::threads::LoopGroup;
+use rotor_core::service_manager::{ServiceManager, ServiceManagerThread};
+use rotor_core::threads::{GroupHandle, LoopGroup};
 use rotor_core::{
-    BoxError, EarlyScope, Exit, Loop, LoopInstance, LoopKind, Response as MachineResponse,
-    SpawnCause, SpawnError, signals,
+    BoxError, Drain, EarlyScope, Exit, Loop, LoopInstance, LoopKind, Pulses,
+    Response as MachineResponse, SpawnCause, SpawnError, signals,
 };
 use rotor_stream::Accept;
 
@@ -29,7 +30,7 @@ type Listening<S, K, L> = LoopInstance<HttpAccept<S, Layered<K, L>>, <K as LoopK
 
 impl<K: LoopKind, L: ListenerLayer> Serve<K, L> {
     pub(super) fn serve<S: Server + 'static>(
-        self,
+        mut self,
         parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
     ) -> Result<(), BoxError> {
         let no_hand_over = self.settings.hand_over.path.is_none();
@@ -38,6 +39,10 @@ impl<K: LoopKind, L: ListenerLayer> Serve<K, L> {
         }
         check_protocols(&self.layer.protocols(), cfg!(feature = "http2"))?;
         let addresses = self.addresses()?;
+        if let Some((_, pulses)) = &mut self.settings.attended {
+            // Not those of a clone, which may run as well.
+            *pulses = Pulses::new();
+        }
         match self.settings.threads {
             1 if no_hand_over => self.run_here::<S>(&addresses, parts),
             _ => self.run_group::<S>(&addresses, parts),
@@ -79,8 +84,12 @@ impl<K: LoopKind, L: ListenerLayer> Serve<K, L> {
         // Before the line is printed, because its reader may ask the process to end at once.
         signals::drain_on_termination_with(instance.handle(), self.settings.drain)?;
         print_line(format_args!("listening on {}://{address}/", self.scheme()))?;
+        let attending =
+            attend(&self.settings.attended, instance.handle(), self.settings.drain, false);
         self.set_ready();
-        check_exit(&instance.run()?)
+        let exit = instance.run();
+        end_attending(attending);
+        check_exit(&exit?)
     }
 
     fn run_group<S: Server + 'static>(
@@ -90,6 +99,7 @@ impl<K: LoopKind, L: ListenerLayer> Serve<K, L> {
     ) -> Result<(), BoxError> {
         let (threads, drain, health) =
             (self.settings.threads, self.settings.drain, self.settings.health.clone());
+        let attended = self.settings.attended.clone();
         let (scheme, hand_over) = (self.scheme(), &self.settings.hand_over);
         let may_have_predecessor = hand_over.path.is_some();
         let (opened, on_started) = match (hand_over.path.as_deref(), &self.settings.listener) {
@@ -115,9 +125,13 @@ impl<K: LoopKind, L: ListenerLayer> Serve<K, L> {
                 ))?)
             })
             .and_then(|()| on_started(&group));
-        if let (Ok(()), Some(health)) = (&started, &health) {
+        if let (Ok(_), Some(health)) = (&started, &health) {
             health.set_ready(true);
         }
+        let attending = match &started {
+            Ok(is_successor) => attend(&attended, group.handle(), drain, *is_successor),
+            Err(_) => None,
+        };
         if let Err(error) = started {
             // If the group were only dropped, it would be told to stop, but not waited for.
             if may_have_predecessor {
@@ -130,7 +144,9 @@ impl<K: LoopKind, L: ListenerLayer> Serve<K, L> {
             group.join();
             return Err(error);
         }
-        group.join().into_iter().try_for_each(|ended| check_exit(&ended?))
+        let ended = group.join();
+        end_attending(attending);
+        ended.into_iter().try_for_each(|ended| check_exit(&ended?))
     }
 
     /// Makes one loop with its listeners.
@@ -165,6 +181,9 @@ impl<K: LoopKind, L: ListenerLayer> Serve<K, L> {
         if let Some(health) = &self.settings.health {
             health.watch(&mut instance);
         }
+        if let Some((_, pulses)) = &self.settings.attended {
+            pulses.watch(&mut instance);
+        }
         Ok(instance)
     }
 
@@ -187,6 +206,26 @@ impl<K: LoopKind, L: ListenerLayer> Serve<K, L> {
         if let Some(health) = &self.settings.health {
             health.set_ready(true);
         }
+    }
+}
+
+/// Tells the service manager that the server serves, and keeps it informed.
+fn attend(
+    attended: &Option<(ServiceManager, Pulses)>,
+    loops: impl Into<GroupHandle>,
+    drain: Drain,
+    is_successor: bool,
+) -> Option<ServiceManagerThread> {
+    let (manager, pulses) = attended.clone()?;
+    let manager = if is_successor { manager.successor() } else { manager };
+    let attending = manager.attend(loops, pulses, drain);
+    // The server serves. If the manager waits for this message, it is the one that ends it.
+    attending.inspect_err(|error| log::error!("the service manager cannot be told: {error}")).ok()
+}
+
+fn end_attending(attending: Option<ServiceManagerThread>) {
+    if let Some(attending) = attending {
+        attending.end();
     }
 }
 
