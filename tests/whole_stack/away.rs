@@ -408,6 +408,27 @@ fn streams_wait_for_a_handler_that_blocks_and_their_frames_are_handled_once() {
     }
 }
 
+/// Otherwise the first of a hundred responses would wait for a hundred handlers.
+#[test]
+fn a_response_on_a_stream_is_sent_before_another_handler_blocks() {
+    for way in WAYS {
+        let server = Running::start(way);
+        let mut client = server.connect();
+        let requests = [1, 3, 5].map(|stream| request(stream, "GET", "/block", true));
+        client.send(&[preface(), requests.concat()].concat());
+        drop(server.blocked());
+        let release = server.blocked();
+        client.until(|got| has(got, 1, kind::DATA));
+        drop(release);
+        let release = server.blocked();
+        client.until(|got| has(got, 3, kind::DATA));
+        drop(release);
+        client.until(|got| has(got, 5, kind::DATA));
+        drop(client);
+        assert_eq!(server.drain(DRAIN), Exit::Drained { dropped: 0 }, "{way:?}");
+    }
+}
+
 #[test]
 fn messages_of_a_websocket_wait_for_a_handler_that_blocks() {
     for (way, is_drained) in WAYS.iter().flat_map(|way| [(*way, false), (*way, true)]) {

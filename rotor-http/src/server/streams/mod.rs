@@ -201,7 +201,7 @@ impl<S: Server> Streams<S> {
     /// Handles the frames that have arrived, and sends what can be sent.
     pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> StreamsFlow<S> {
         self.space.acquire();
-        let unread = io.transport.input.len();
+        let (unread, began) = (io.transport.input.len(), io.scope.now());
         let mut frames = 0;
         while frames < BATCH {
             let taken = match self.take_frame(io) {
@@ -214,6 +214,10 @@ impl<S: Server> Streams<S> {
                 Ok(true) => frames += 1 + self.reader.take_steps(),
                 Ok(false) => break,
                 Err(violation) => return self.fail(violation, io),
+            }
+            if io.scope.now() != began {
+                // A handler has blocked, and the next one may. What is finished is sent before.
+                frames = u32::MAX;
             }
         }
         // The stream has counted one for the call.
