@@ -360,11 +360,11 @@ pub trait Server: Sized {
 /// What a handler returns: its next state, how much of the request it wants to receive, and its
 /// deadline.
 ///
-/// Begin with [`recv`](Next::recv), [`recv_stream`](Next::recv_stream) or [`go_on`](Next::go_on), then set the deadline; only then is
-/// the builder a `Next`. [`finished`](Next::finished), [`fail`](Next::fail) and
-/// [`upgrade`](Next::upgrade) need no deadline. A handler that only waits for one thing and then
-/// replies needs no state of its own for that: see [`wait`](Next::wait), [`offload`](Next::offload)
-/// and [`after`](Next::after).
+/// Begin with [`recv`](Next::recv), [`recv_stream`](Next::recv_stream) or [`go_on`](Next::go_on),
+/// then set the deadline; only then is the builder a `Next`. [`finished`](Next::finished),
+/// [`fail`](Next::fail) and [`upgrade`](Next::upgrade) need no deadline. A handler that only waits
+/// for one thing and then replies needs no state of its own for that: see [`wait`](Next::wait),
+/// [`offload`](Next::offload) and [`after`](Next::after).
 #[must_use = "a handler whose `Next` is dropped is forgotten: return it"]
 pub struct Next<S: Server> {
     pub(super) step: Step<S>,
