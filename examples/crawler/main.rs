@@ -8,10 +8,11 @@
 //! 3 pages, 1 not found or broken, 4 at once over at most 4 connections
 //! ```
 //!
-//! At most AT_ONCE pages (default 4) are fetched at the same time, over as many connections. At
-//! most 10,000 pages of up to 1 MiB are visited. Links and redirects to other sites are not followed. Use it for
-//! sites of your own. An `https://` site must have a certificate for its name, from an issuer that
-//! the system trusts, or that is in the file named by the environment variable `SSL_CERT_FILE`.
+//! At most AT_ONCE pages (default 4, at most 512) are fetched at the same time, over as many
+//! connections. At most 10,000 pages of up to 1 MiB are visited. Links and redirects to other sites
+//! are not followed. Use it for sites of your own. An `https://` site must have a certificate for
+//! its name, from an issuer that the system trusts, or that is in the file named by the environment
+//! variable `SSL_CERT_FILE`.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -69,13 +70,17 @@ rotor_compose! {
     }
 }
 
+/// How many pages may be fetched at the same time: as many as a pool has connections
+/// (`PoolConfig::connections_max`). Far more would not even find room in its queue.
+const AT_ONCE_MAX: usize = 512;
+
 fn main() -> ExitCode {
     program::run(crawl)
 }
 
 fn crawl() -> Result<(), BoxError> {
     let url = program::argument(1, Url::local())?;
-    let at_once = program::argument(2, 4usize)?.max(1);
+    let at_once = program::argument(2, 4usize)?.clamp(1, AT_ONCE_MAX);
     let server = url.http2_server_at(url.resolve()?)?;
     on_chosen_loop(Crawl { url, server, at_once })
 }

@@ -264,6 +264,23 @@ fn a_crawl_follows_redirects_and_links_of_pages_that_are_not_quite_correct() {
 }
 
 #[test]
+fn a_crawl_with_many_pages_at_once_finds_room_for_each_of_them() {
+    let (address, _heads) = upstream(|client, head| {
+        let is_first = head.starts_with("GET / ");
+        let links = (0..2_000).map(|page| format!("<a href=\"/{page}\">"));
+        let page: String = if is_first { links.collect() } else { String::new() };
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n{page}",
+            page.len()
+        );
+        let _ended_early = client.write_all(answer.as_bytes());
+    });
+    let output = run("crawler", &[&format!("http://{address}/"), "2000"]);
+    let stdout = text(&output.stdout);
+    assert!(stdout.contains("\n2001 pages, 0 not found or broken, 512 at once "), "{stdout}");
+}
+
+#[test]
 fn a_path_that_begins_with_two_slashes_belongs_to_the_site() {
     let (address, _heads) = upstream(|client, head| {
         let page = match head.split(' ').nth(1) {
