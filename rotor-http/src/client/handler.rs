@@ -45,8 +45,8 @@ use crate::semantics::trailers::Trailers;
 ///
 /// An HTTP/2 server may say that it has not processed a request (REFUSED_STREAM, or a GOAWAY that
 /// excludes it). Such a request is made again, whatever its method, if it was written completely in
-/// `prepare_request`: up to ten times, not counting GOAWAYs of servers that have taken another
-/// request on the same connection. If a server answers a request over HTTP/1.1 only
+/// `prepare_request`: up to ten times, not counting GOAWAYs without an error of servers that have
+/// taken another request on the same connection. If a server answers a request over HTTP/1.1 only
 /// (HTTP_1_1_REQUIRED), a pool makes it over HTTP/1.1, provided that its connector supports this
 /// ([`without_http2`](super::Connector::without_http2)), no part of a response has arrived, its
 /// method is idempotent or a GOAWAY excludes it, and it was written completely in

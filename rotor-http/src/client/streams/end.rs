@@ -52,8 +52,9 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         let out: Vec<u32> =
             self.children.iter().filter(|child| is_out(child)).map(|child| child.key).collect();
         // The first of the requests gets its outcome here then, so not even a server that goes away
-        // after each request is asked without end.
-        let was_other_served = last > 0 && self.next_stream > 1;
+        // after each request is asked without end. A server in distress is not asked more often.
+        let is_orderly = code == ErrorCode::NoError.number();
+        let was_other_served = is_orderly && last > 0 && self.next_stream > 1;
         // In the order in which they began, so that the oldest are next, even if each server goes
         // away after a few requests.
         for key in out {

@@ -19,10 +19,10 @@ const NAMES: [&str; 20] = [
 
 /// The server accepts the requests that wait, sends GOAWAY for those after stream `last`, and ends
 /// the connection.
-fn go_away_after(test: &mut Test, peer: usize, last: u32, response: &[u8]) {
+fn go_away_after(test: &mut Test, peer: usize, last: u32, code: u32, response: &[u8]) {
     test.peers[peer].send(&settings(&[]));
     test.settle();
-    test.peers[peer].send(&[&go_away(last, 0), response].concat());
+    test.peers[peer].send(&[&go_away(last, code), response].concat());
     test.settle();
     test.end(peer);
 }
@@ -37,7 +37,7 @@ fn requests_at_a_server_that_serves_one_per_connection_are_all_answered() {
         test.ask(1, name, probe);
     }
     for (peer, name) in NAMES.iter().enumerate() {
-        go_away_after(&mut test, peer, 1, &page(1, "a"));
+        go_away_after(&mut test, peer, 1, 0, &page(1, "a"));
         assert_eq!(test.outcomes(), [format!("{name}: 200 a")]);
     }
 }
@@ -51,8 +51,26 @@ fn requests_at_a_server_that_processes_none_fail_after_a_few_connections() {
     }
     for peer in 0..11 {
         assert_eq!(test.outcomes(), [""; 0], "{peer}");
-        go_away_after(&mut test, peer, 0, b"");
+        go_away_after(&mut test, peer, 0, 0, b"");
     }
     assert_eq!(test.outcomes(), ["/1: Peer: Refused", "/2: Peer: Refused"]);
+    assert_eq!(test.peers.len(), 11);
+}
+
+/// ENHANCE_YOUR_CALM: such a server does not ask for more connections.
+#[test]
+fn requests_at_a_server_that_goes_away_with_an_error_fail_after_a_few_connections() {
+    let mut test = pool();
+    for name in NAMES {
+        test.get(1, name);
+    }
+    for (peer, name) in NAMES[..10].iter().enumerate() {
+        go_away_after(&mut test, peer, 1, 11, &page(1, "a"));
+        assert_eq!(test.outcomes(), [format!("{name}: 200 a")]);
+    }
+    go_away_after(&mut test, 10, 1, 11, &page(1, "a"));
+    let outcomes = test.outcomes();
+    assert_eq!(outcomes.len(), 10);
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.ends_with(": Peer: Refused")).count(), 9);
     assert_eq!(test.peers.len(), 11);
 }
