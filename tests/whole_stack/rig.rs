@@ -32,6 +32,8 @@ pub(crate) struct Seen {
     pub(crate) requests: u32,
     /// The same for WebSockets.
     pub(crate) sockets: u32,
+    /// Handlers of WebSockets that have panicked; they are not called again.
+    pub(crate) panics: u32,
 }
 
 /// A handler of WebSockets that obeys.
@@ -58,7 +60,10 @@ impl Handler for Obeys {
             "close" => return Next::close(self, websocket::Code::NORMAL, ""),
             "hold" => return Next::hold(self).deadline(scope.now() + seconds(50)),
             "binary" => out.binary(&vec![b'x'; rest.parse().expect("a number")]).expect("room"),
-            "panic" => panic!("as it was told"),
+            "panic" => {
+                scope.panics += 1;
+                panic!("as it was told");
+            }
             _ => scope.events.push(text.clone()),
         }
         Next::go_on(self).keep_deadline()

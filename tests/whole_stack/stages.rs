@@ -96,8 +96,26 @@ fn stages() -> Vec<Stage> {
             rig.open();
             rig.write(&data(1, b"", true));
         }),
-        ("held", |rig| {
+        ("held", |rig| hold(rig, "x")),
+        ("held behind RST_STREAM", |rig| {
+            hold(rig, "x");
+            rig.write(&frame_writer::reset(1, ErrorCode::Cancel));
+        }),
+        ("held behind a violation on the stream", |rig| {
+            hold(rig, "x");
+            rig.write(&frame_writer::window_update(1, 0));
+        }),
+        ("held behind a violation", |rig| {
+            hold(rig, "x");
+            rig.write(&data(2, b"x", false));
+        }),
+        ("held before a panic, behind RST_STREAM", |rig| {
+            hold(rig, "panic");
+            rig.write(&frame_writer::reset(1, ErrorCode::Cancel));
+        }),
+        ("held, the window is used up", |rig| {
             rig.open();
+            rig.say("binary 100000");
             rig.say("hold");
             rig.say("x");
         }),
@@ -117,6 +135,13 @@ fn stages() -> Vec<Stage> {
             rig.say("binary 100000");
         }),
     ]
+}
+
+/// A WebSocket whose handler holds off this message.
+fn hold(rig: &mut Rig, message: &str) {
+    rig.open();
+    rig.say("hold");
+    rig.say(message);
 }
 
 fn events() -> Vec<Event> {
@@ -151,6 +176,12 @@ fn events() -> Vec<Event> {
                 rig.write(&frame_writer::reset(1, ErrorCode::Cancel));
             }
         }),
+        ("WINDOW_UPDATE", |rig| {
+            if !rig.client.tls.is_handshaking() {
+                let update = |stream| frame_writer::window_update(stream, 1 << 20);
+                rig.write(&[update(0), update(1)].concat());
+            }
+        }),
         ("garbage", |rig| rig.wire.send(&[0xff; 100])),
         ("drain", |rig| {
             // Longer than any deadline of a connection.
@@ -177,8 +208,7 @@ fn faults(rig: &mut Rig, shared: &Shared, stage: &str, event: &str) -> Vec<Strin
     let mut faults = Vec::new();
     let is_dropped = rig.wire.is_dropped();
     let seen = rig.wire.context();
-    // A handler that panics is not called again.
-    let open = seen.sockets - u32::from(stage == "panicked");
+    let open = seen.sockets - seen.panics;
     if open > 0 || seen.requests > 0 {
         faults.push(format!("{open} WebSockets and {} requests had no end", seen.requests));
     }
