@@ -10,6 +10,8 @@ mod echo;
 #[path = "../../rotor-core/tests/behaviour/every_loop/mod.rs"]
 mod every_loop;
 mod histories;
+#[path = "../../rotor-tls/tests/kit/mod.rs"]
+mod kit;
 #[path = "on_the_others.rs"]
 mod loops;
 #[path = "../../rotor-core/tests/behaviour/sockets/mod.rs"]

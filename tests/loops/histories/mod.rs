@@ -4,7 +4,10 @@
 //!
 //! Left out is where loops may differ: how much fits into buffers, whether a write to a peer that is
 //! gone fails at once or a moment later, and what came first in one step.
+//!
+//! All of this is done once with the sockets themselves, and once with TLS over them.
 
+mod over_tls;
 mod script;
 mod world;
 
@@ -15,6 +18,7 @@ use rotor_core::net::Listener;
 use rotor_sim::net::SimUnix;
 use rotor_test_kit::Directory;
 
+use self::over_tls::at_address_over_tls;
 use self::script::{Step, script};
 use self::world::{Place, Settling, play};
 use crate::loops::{Mio, OnKernel, OnLoop, OnSmoltcp, Simulated, local};
@@ -91,6 +95,8 @@ fn random_operations_return_the_same_on_io_uring_as_on_mio() {
         None => {
             compare(at_address::<Mio>, at_address::<OnUring>, Settling::ON_KERNEL);
             compare(at_path::<Mio>, at_path::<OnUring>, Settling::ON_KERNEL);
+            let on_uring = at_address_over_tls::<OnUring>;
+            compare(at_address_over_tls::<Mio>, on_uring, Settling::ON_KERNEL);
         }
     }
 }
@@ -98,10 +104,14 @@ fn random_operations_return_the_same_on_io_uring_as_on_mio() {
 #[test]
 fn random_operations_return_the_same_on_smoltcp_as_on_mio() {
     compare(at_address::<Mio>, at_address::<OnSmoltcp>, Settling::IN_VIRTUAL_TIME);
+    let on_smoltcp = at_address_over_tls::<OnSmoltcp>;
+    compare(at_address_over_tls::<Mio>, on_smoltcp, Settling::IN_VIRTUAL_TIME);
 }
 
 #[test]
 fn random_operations_return_the_same_in_the_simulator_as_on_mio() {
     compare(at_address::<Mio>, at_address::<Simulated>, Settling::IN_VIRTUAL_TIME);
     compare(at_path::<Mio>, at_simulated_path, Settling::IN_VIRTUAL_TIME);
+    let simulated = at_address_over_tls::<Simulated>;
+    compare(at_address_over_tls::<Mio>, simulated, Settling::IN_VIRTUAL_TIME);
 }

@@ -76,6 +76,15 @@ struct Socket<S> {
     has_written: bool,
     cannot_write: bool,
     failure_is_noted: bool,
+    handshake: Handshake,
+}
+
+/// The state of a handshake. Sockets without TLS have completed it from the beginning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Handshake {
+    Pending,
+    Completed,
+    Failed,
 }
 
 struct World<L: OnLoop, N: Net, P> {
@@ -130,10 +139,34 @@ impl<L: OnLoop, N: Net, P: Fn(Option<&N::Listener>) -> Place<N>> World<L, N, P> 
     /// Takes turns until nothing moves any more.
     fn settle(&mut self) {
         for _ in 0..self.settling.turns {
+            self.advance();
             if self.settling.only_polls {
                 self.rig.context(|reports| reports.notifier.as_ref().map(Notifier::wakeup));
             }
             self.rig.turn();
+        }
+    }
+
+    /// Continues handshakes, and sends what TLS has still to send.
+    fn advance(&mut self) {
+        for socket in self.sockets.iter_mut().flatten() {
+            let stream = &mut socket.stream;
+            if socket.handshake == Handshake::Pending {
+                let mut result = Ok(());
+                self.rig.with(|instance| {
+                    let _ended = instance.add_machine_with(|scope| {
+                        result = stream.handshake(scope);
+                        Response::done()
+                    });
+                });
+                socket.handshake = match result {
+                    Ok(()) => Handshake::Completed,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => Handshake::Pending,
+                    Err(_) => Handshake::Failed,
+                };
+            }
+            // An error is found again by what the script does next.
+            let _result = stream.flush();
         }
     }
 
@@ -243,6 +276,7 @@ impl<L: OnLoop, N: Net, P: Fn(Option<&N::Listener>) -> Place<N>> World<L, N, P> 
             has_written: false,
             cannot_write: false,
             failure_is_noted: false,
+            handshake: Handshake::Pending,
         }));
     }
 
@@ -254,17 +288,31 @@ impl<L: OnLoop, N: Net, P: Fn(Option<&N::Listener>) -> Place<N>> World<L, N, P> 
         is_first: bool,
         line: &mut String,
     ) -> Option<Socket<N::Stream>> {
+        use Operation::{Deregister, Drop, Register, Reset};
+        let needs_handshake = !matches!(operation, Drop | Reset | Register(_) | Deregister);
+        if needs_handshake && socket.handshake != Handshake::Completed {
+            write!(line, " {:?}", socket.handshake).expect("there is memory");
+            return Some(socket);
+        }
         match operation {
             Operation::Write(count) => self.write(&mut socket, count, line),
             Operation::Fill => self.fill(&mut socket),
             Operation::Read(count) => self.read(&mut socket, count, line),
             Operation::ShutdownWrite => {
                 let result = socket.stream.shutdown(Shutdown::Write);
+                let direction = &mut self.connections[socket.connection][socket.side];
+                if socket.stream.is_secure() {
+                    // TLS sends that it is the end; if the peer is gone, that is a write that fails.
+                    (socket.has_written, direction.has_ended) = (true, true);
+                    return Some(socket);
+                }
+                direction.has_ended |= result.is_ok();
                 // Whether the peer is gone already depends on what came first in this step.
                 let is_early = !is_first && is(&result, ErrorKind::NotConnected);
-                self.connections[socket.connection][socket.side].has_ended |= result.is_ok();
                 note(line, if is_early { Ok(()) } else { result.as_ref().copied() });
             }
+            // TLS has seen it before, or not, depending on whether it had something to send.
+            Operation::TakeError if socket.stream.is_secure() => {}
             Operation::TakeError => {
                 let error = socket.stream.take_error().expect("it can be asked");
                 if is_first && !socket.cannot_write {
@@ -316,6 +364,7 @@ impl<L: OnLoop, N: Net, P: Fn(Option<&N::Listener>) -> Place<N>> World<L, N, P> 
         direction.is_filled = true;
         loop {
             match socket.stream.write(&direction.bytes(direction.written, 30_000)) {
+                Ok(0) => break,
                 Ok(taken) => direction.written += taken,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(_) => return socket.cannot_write = true,
@@ -342,8 +391,13 @@ impl<L: OnLoop, N: Net, P: Fn(Option<&N::Listener>) -> Place<N>> World<L, N, P> 
                     direction.read += got;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break "nothing",
-                // A write has taken the error, or will.
-                Err(_) if socket.cannot_write || socket.has_written => break "end",
+                // A write has taken the error, or will. With TLS, an end without notice is an error, too.
+                Err(_)
+                    if (socket.cannot_write || socket.has_written)
+                        && !socket.stream.is_secure() =>
+                {
+                    break "end";
+                }
                 Err(_) => break "failed",
             }
         };
@@ -365,12 +419,18 @@ impl<L: OnLoop, N: Net, P: Fn(Option<&N::Listener>) -> Place<N>> World<L, N, P> 
             let Some(socket) = &mut self.sockets[at] else { continue };
             let (connection, side) = (socket.connection, socket.side);
             socket.has_written = false;
+            if socket.handshake != Handshake::Completed {
+                write!(line, " [{connection}.{side} {:?}]", socket.handshake).expect("memory");
+                continue;
+            }
             if !socket.cannot_write
                 && let Err(error) = socket.stream.write(&[])
             {
                 socket.cannot_write = error.kind() != ErrorKind::WouldBlock;
             }
-            if socket.cannot_write && !std::mem::replace(&mut socket.failure_is_noted, true) {
+            // TLS may have nothing to send by which this would be noticed.
+            let is_known = socket.cannot_write && !socket.stream.is_secure();
+            if is_known && !std::mem::replace(&mut socket.failure_is_noted, true) {
                 write!(line, " [{connection}.{side} cannot write]").expect("there is memory");
             }
             let Some(number) = socket.registration.filter(|_| socket.awaits_input) else {
@@ -421,7 +481,9 @@ impl<L: OnLoop, N: Net, P: Fn(Option<&N::Listener>) -> Place<N>> World<L, N, P> 
             for at in self.open_sockets() {
                 let mut line = format!("finally {at}:");
                 let Some(mut socket) = self.sockets[at].take() else { continue };
-                self.read(&mut socket, usize::MAX, &mut line);
+                if socket.handshake == Handshake::Completed {
+                    self.read(&mut socket, usize::MAX, &mut line);
+                }
                 self.sockets[at] = Some(socket);
                 if round == 19 {
                     self.history.push(line);
