@@ -18,6 +18,7 @@ pub struct UringConfig {
     pub(crate) buffer_bytes: u32,
     pub(crate) unread_bytes_max: usize,
     pub(crate) linger: Duration,
+    pub(crate) lingering_max: usize,
     pub(crate) pool: Option<OffloadPool>,
 }
 
@@ -32,6 +33,7 @@ impl UringConfig {
             buffer_bytes: 64 * 1024,
             unread_bytes_max: 64 * 1024,
             linger: Duration::from_secs(30),
+            lingering_max: 1_024,
             pool: None,
         }
     }
@@ -99,6 +101,16 @@ impl UringConfig {
         self
     }
 
+    /// Sets how many dropped streams may still be sending. Default 1,024; at least 1. Each of them
+    /// has its descriptor and up to 128 KiB of memory, and neither the loop nor a listener counts it
+    /// any more, so peers that do not read could pile up such streams. Beyond this, the stream that
+    /// was dropped first is reset, and counted in
+    /// [`lingered_too_long`](crate::UringStats::lingered_too_long).
+    pub fn lingering_max(mut self, streams: usize) -> UringConfig {
+        self.lingering_max = streams.max(1);
+        self
+    }
+
     /// Sets the pool for work that machines offload. Without one,
     /// [`Scope::offload`](rotor_core::Scope::offload) is refused.
     pub fn offload_pool(mut self, pool: OffloadPool) -> UringConfig {
@@ -140,9 +152,9 @@ mod tests {
         // There are at least as many completions as submissions.
         let few = config.clone().submissions(4_096).completions(2).buffers(1, 256);
         assert_eq!(few.memory_bytes(), 4_096 * 68 + 4_096 * 16 + 256 + 16);
-        let config = config.submissions(0).completions(0).events_max(0);
+        let config = config.submissions(0).completions(0).events_max(0).lingering_max(0);
         assert_eq!((config.submissions, config.completions), (1, 2));
-        assert_eq!(config.events_max, 1);
+        assert_eq!((config.events_max, config.lingering_max), (1, 1));
         let config = config.buffers(0, 0).submissions(u32::MAX).completions(u32::MAX);
         assert_eq!((config.buffers, config.buffer_bytes), (1, 256));
         assert_eq!((config.submissions, config.completions), (32_768, 65_536));

@@ -25,7 +25,8 @@ pub struct UringStats {
     pub direct_calls: u64,
     /// Sends of which the kernel took only a part, so that the rest was submitted again.
     pub short_sends: u64,
-    /// Streams that were dropped and could not send everything in time.
+    /// Streams that were dropped and could not send everything in time, or before
+    /// [too many others](crate::UringConfig::lingering_max) were dropped.
     pub lingered_too_long: u64,
     /// Completions for a socket that does not exist, or that make no sense: a bug, of this crate or
     /// of the kernel.

@@ -301,12 +301,28 @@ impl Driver {
     /// time has passed. So a stream that sends for long keeps finished ones behind it in the list.
     fn linger(&mut self, id: Id) {
         let Driver { lingering, sockets, clock, config, .. } = self;
-        if lingering.len() == lingering.capacity() {
+        if lingering.len() == lingering.capacity() || lingering.len() >= config.lingering_max {
             lingering.retain(|(_, id)| sockets.get(*id).is_some());
             // Room for as many as are left: then the list is cleaned again.
             lingering.reserve(lingering.len() + 1);
         }
         lingering.push_back((clock.now() + config.linger, id));
+        if lingering.len() > config.lingering_max
+            && let Some((_, first)) = lingering.pop_front()
+        {
+            self.cut_off_lingering(first);
+        }
+    }
+
+    /// Stops a dropped stream that is still sending.
+    fn cut_off_lingering(&mut self, id: Id) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        self.ring.stats().lingered_too_long += 1;
+        let sending = socket.buffers.as_mut().and_then(|buffers| buffers.outbox.abandon());
+        match sending {
+            Some(key) => self.ring.cancel(key),
+            None => self.close(id),
+        }
     }
 
     /// Closes a dropped socket, and forgets it if the kernel has no operations of it.
@@ -353,13 +369,7 @@ impl Driver {
             && until <= now
         {
             self.lingering.pop_front();
-            let Some(socket) = self.sockets.get_mut(id) else { continue };
-            self.ring.stats().lingered_too_long += 1;
-            let sending = socket.buffers.as_mut().and_then(|buffers| buffers.outbox.abandon());
-            match sending {
-                Some(key) => self.ring.cancel(key),
-                None => self.close(id),
-            }
+            self.cut_off_lingering(id);
         }
     }
 }

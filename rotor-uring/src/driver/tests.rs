@@ -1,6 +1,6 @@
 //! The driver alone. The test holds one end of each connection.
 
-use std::io::{IoSlice, Write};
+use std::io::{IoSlice, Read, Write};
 use std::os::unix::net::UnixStream;
 
 use rotor_core::net::ReadBuf;
@@ -243,4 +243,47 @@ fn a_wait_ends_at_the_deadline_of_a_lingering_stream() {
         let wait = driver.choose_wait(until);
         assert!(matches!(wait, Wait::AtMost(time) if time <= linger), "{wait:?}");
     }
+}
+
+#[test]
+fn of_too_many_lingering_streams_the_one_that_was_dropped_first_is_cut_off() {
+    let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
+    let config = UringConfig::new().lingering_max(2);
+    let Ok(mut driver) = Driver::open(config, waker) else { return };
+    let mut ready = Ready::new();
+    let mut wait = |driver: &mut Driver| {
+        driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
+    };
+    let peers: Vec<_> = (0..4)
+        .map(|_| {
+            let (own, peer) = UnixStream::pair().expect("there are descriptors");
+            own.set_nonblocking(true).expect("it can be");
+            peer.set_nonblocking(true).expect("it can be");
+            let id = driver.insert(own.into(), SocketKind::Stream);
+            driver.register(id, Token::from_usize(1), Interest::Both).expect("it is new");
+            let mut written = 0;
+            // More often than both buffers can be filled.
+            for _ in 0..1_000 {
+                written += driver.write(id, &[IoSlice::new(&[7; 10_000])]).unwrap_or(0);
+                wait(&mut driver);
+            }
+            driver.drop_socket(id);
+            (peer, written)
+        })
+        .collect();
+    (0..1_000).for_each(|_| wait(&mut driver));
+    assert_eq!((driver.sockets.len(), driver.stats().lingered_too_long), (2, 2));
+    for (number, (mut peer, written)) in peers.into_iter().enumerate() {
+        let mut received = 0;
+        loop {
+            match peer.read(&mut [0; 10_000]) {
+                Ok(0) => break,
+                Ok(count) => received += count,
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+            wait(&mut driver);
+        }
+        assert_eq!(received == written, number >= 2, "{number}: {received} of {written}");
+    }
+    assert_eq!((driver.sockets.len(), driver.stats().lingered_too_long), (0, 2));
 }
