@@ -146,6 +146,10 @@ impl<H: Handler> WebSocket<H> {
                 let handled = unread - transport.input.len();
                 drain.unread = drain.unread.saturating_sub(handled);
             }
+            if scope.now() != now {
+                // The handler has blocked, and may again. What it has sent goes out before.
+                break;
+            }
         }
         if self.link.is_dropped {
             return InputOutcome::Ended(Cause::Dropped, None);

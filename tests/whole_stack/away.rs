@@ -462,6 +462,23 @@ fn messages_of_a_websocket_wait_for_a_handler_that_blocks() {
     }
 }
 
+#[test]
+fn an_answer_of_a_websocket_is_sent_before_another_message_blocks() {
+    for way in WAYS {
+        let server = Running::start(way);
+        let mut client = server.connect();
+        client.send(&[preface(), ask(1)].concat());
+        client.send(&data(1, &ws_frame(0x81, b"block").repeat(3), false));
+        drop(server.blocked());
+        let release = server.blocked();
+        client.until(|got| has(got, 1, kind::DATA));
+        drop(release);
+        drop(server.blocked());
+        drop(client);
+        assert_eq!(server.drain(DRAIN), Exit::Drained { dropped: 0 }, "{way:?}");
+    }
+}
+
 /// The headers and payloads of the whole frames.
 fn rest_of(received: &[u8]) -> impl Iterator<Item = (FrameHeader, &[u8])> {
     let mut rest = received;
