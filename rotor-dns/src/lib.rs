@@ -97,6 +97,7 @@ mod name;
 mod query;
 mod questions;
 mod record;
+mod report;
 mod resolv_conf;
 mod resolver;
 mod result;

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use rotor_core::net::{DatagramSocket, Net, StreamSocket};
-use rotor_core::{Description, Response, Scope, Sender, Time};
+use rotor_core::{Description, Response, Scope, Time};
 
 use crate::chain::{CHAIN_MAX, min_ttl};
 use crate::config::ResolverConfig;
@@ -18,6 +18,7 @@ use crate::counters::DnsCounters;
 use crate::error::{LookupError, ServerFault};
 use crate::message::{self, DecodedAnswer, Match, QueryMessage};
 use crate::record::{Question, RecordSet};
+use crate::report::ReportSender;
 use crate::resolv_conf::{ATTEMPTS_MAX, TIMEOUT_MAX};
 use crate::result::QueryResult;
 use crate::special::SpecialName;
@@ -45,46 +46,6 @@ pub(crate) struct QuerySeed {
     /// Whether any lookup waits for the answer. If none does, it only fills the cache.
     pub(crate) is_awaited: Arc<AtomicBool>,
     pub(crate) report: ReportSender,
-}
-
-/// The one message from a query to its resolver. If it is dropped without a result, it reports that
-/// there will be none.
-pub(crate) struct ReportSender {
-    question: Question,
-    without_edns: Option<SocketAddr>,
-    sender: Option<Sender<QueryReport>>,
-}
-
-pub(crate) struct QueryReport {
-    pub(crate) question: Question,
-    pub(crate) result: QueryResult,
-    /// A server that has refused EDNS, and answered without it.
-    pub(crate) without_edns: Option<SocketAddr>,
-}
-
-impl ReportSender {
-    pub(crate) fn new(question: Question, sender: Sender<QueryReport>) -> ReportSender {
-        ReportSender { question, without_edns: None, sender: Some(sender) }
-    }
-
-    pub(crate) fn send(mut self, result: QueryResult) {
-        self.send_once(result);
-    }
-
-    fn send_once(&mut self, result: QueryResult) {
-        // The mailbox has room for one message from each query. If the resolver is gone, there is
-        // nobody to tell.
-        if let Some(sender) = self.sender.take() {
-            let (question, without_edns) = (self.question.clone(), self.without_edns);
-            let _ = sender.send(QueryReport { question, result, without_edns });
-        }
-    }
-}
-
-impl Drop for ReportSender {
-    fn drop(&mut self) {
-        self.send_once(QueryResult::failed(LookupError::Lost));
-    }
 }
 
 /// ```text

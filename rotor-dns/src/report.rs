@@ -1,0 +1,49 @@
+//! `QueryReport`: what a query tells its resolver at its end.
+
+use std::net::SocketAddr;
+
+use rotor_core::Sender;
+
+use crate::error::LookupError;
+use crate::record::Question;
+use crate::result::QueryResult;
+
+/// The one message from a query to its resolver. If it is dropped without a result, it reports that
+/// there will be none.
+pub(crate) struct ReportSender {
+    question: Question,
+    pub(crate) without_edns: Option<SocketAddr>,
+    sender: Option<Sender<QueryReport>>,
+}
+
+pub(crate) struct QueryReport {
+    pub(crate) question: Question,
+    pub(crate) result: QueryResult,
+    /// A server that has refused EDNS, and answered without it.
+    pub(crate) without_edns: Option<SocketAddr>,
+}
+
+impl ReportSender {
+    pub(crate) fn new(question: Question, sender: Sender<QueryReport>) -> ReportSender {
+        ReportSender { question, without_edns: None, sender: Some(sender) }
+    }
+
+    pub(crate) fn send(mut self, result: QueryResult) {
+        self.send_once(result);
+    }
+
+    fn send_once(&mut self, result: QueryResult) {
+        // The mailbox has room for one message from each query. If the resolver is gone, there is
+        // nobody to tell.
+        if let Some(sender) = self.sender.take() {
+            let (question, without_edns) = (self.question.clone(), self.without_edns);
+            let _ = sender.send(QueryReport { question, result, without_edns });
+        }
+    }
+}
+
+impl Drop for ReportSender {
+    fn drop(&mut self) {
+        self.send_once(QueryResult::failed(LookupError::Lost));
+    }
+}
