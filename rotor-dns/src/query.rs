@@ -235,7 +235,10 @@ where
                     match self.is_awaited() {
                         true => self.try_next(scope),
                         // Its place is for a question that somebody waits for.
-                        false => Step::Done(QueryResult::failed(LookupError::Lost)),
+                        false => {
+                            self.seed.report.is_abandoned = true;
+                            Step::Done(QueryResult::failed(LookupError::Lost))
+                        }
                     }
                 }
             };

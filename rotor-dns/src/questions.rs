@@ -69,6 +69,14 @@ impl Questions {
         Some((question, pending.is_awaited.clone()))
     }
 
+    /// Handles the end of a query that no lookup was waiting for. One that has begun to wait since
+    /// needs another query.
+    pub(crate) fn query_abandoned(&mut self, question: &Question) {
+        for id in self.take_waiters(question) {
+            self.add_waiter(question, id);
+        }
+    }
+
     /// Removes a question that has a reply, and returns the lookups that wait for it.
     pub(crate) fn take_waiters(&mut self, question: &Question) -> BTreeSet<LookupId> {
         self.pending.remove(question).map(|pending| pending.waiters).unwrap_or_default()
@@ -133,6 +141,22 @@ mod tests {
         }
         questions.add_waiter(&question("a"), 3);
         assert!(is_awaited.load(Relaxed));
+    }
+
+    #[test]
+    fn a_question_whose_query_was_abandoned_is_asked_again_only_for_a_new_waiter() {
+        let mut questions = Questions::default();
+        for joins in [false, true] {
+            questions.add_waiter(&question("a"), 1);
+            assert_eq!(next(&mut questions).as_deref(), Some("a"));
+            questions.remove_waiter(&question("a"), 1);
+            if joins {
+                questions.add_waiter(&question("a"), 2);
+            }
+            questions.query_abandoned(&question("a"));
+            assert_eq!(next(&mut questions).as_deref(), joins.then_some("a"));
+        }
+        assert_eq!(questions.take_waiters(&question("a")), BTreeSet::from([2]));
     }
 
     /// Would take far too long if each cancelled lookup searched all the others.

@@ -13,6 +13,7 @@ use crate::result::QueryResult;
 pub(crate) struct ReportSender {
     question: Question,
     pub(crate) without_edns: Option<SocketAddr>,
+    pub(crate) is_abandoned: bool,
     sender: Option<Sender<QueryReport>>,
 }
 
@@ -21,11 +22,13 @@ pub(crate) struct QueryReport {
     pub(crate) result: QueryResult,
     /// A server that has refused EDNS, and answered without it.
     pub(crate) without_edns: Option<SocketAddr>,
+    /// Whether the query has no answer because no lookup was waiting for one.
+    pub(crate) is_abandoned: bool,
 }
 
 impl ReportSender {
     pub(crate) fn new(question: Question, sender: Sender<QueryReport>) -> ReportSender {
-        ReportSender { question, without_edns: None, sender: Some(sender) }
+        ReportSender { question, without_edns: None, is_abandoned: false, sender: Some(sender) }
     }
 
     pub(crate) fn send(mut self, result: QueryResult) {
@@ -37,7 +40,8 @@ impl ReportSender {
         // nobody to tell.
         if let Some(sender) = self.sender.take() {
             let (question, without_edns) = (self.question.clone(), self.without_edns);
-            let _ = sender.send(QueryReport { question, result, without_edns });
+            let is_abandoned = self.is_abandoned;
+            let _ = sender.send(QueryReport { question, result, without_edns, is_abandoned });
         }
     }
 }

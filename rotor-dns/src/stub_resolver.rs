@@ -104,10 +104,15 @@ impl StubResolver {
         // Part 0 is the resolver itself, not a lookup.
         scope.woken_parts().for_each(|id| self.drop_if_cancelled(id));
         // Before new lookups, because these reports end some lookups and so make room for others.
-        while let Some(QueryReport { question, result, without_edns }) = self.reports.receive() {
+        while let Some(report) = self.reports.receive() {
+            let QueryReport { question, result, without_edns, is_abandoned } = report;
             self.queries = self.queries.saturating_sub(1);
             if let Some(server) = without_edns {
                 self.without_edns.insert(server, now);
+            }
+            if is_abandoned {
+                self.questions.query_abandoned(&question);
+                continue;
             }
             let (reply, valid_for) = (&result.reply, result.valid_for);
             match (valid_for, reply) {
