@@ -10,44 +10,31 @@
 //! body takes as little memory as a short one. Framing is written anew on both sides, by the
 //! writers of server and client.
 
-use std::fmt::Display;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use rotor::http::client::{ClientError, ClientResult, Pool};
+use rotor::http::client::ClientResult;
 use rotor::http::server::{Head, Next, NextBuilder, RecvMode, Response, Scope, Server};
 use rotor::http::{BodyError, MessageError, Method, Status, Trailers};
 use rotor::stream::Block;
-use rotor::{Future, Mailbox, Outcome, SendError, Sender, Time, with_causes};
+use rotor::{Future, Mailbox, Outcome, SendError, Sender, Time};
 
 use super::back::{Back, BodyKind, Refused, SILENCE_MAX};
 use super::fields::{self, TrailersTaken};
 use super::handshake::RequestKind;
 use super::message::{Answer, Lines, MESSAGES_MAX, Message, borrowed};
-use super::pages::{fail, page};
 use super::replay::Replay;
 use super::tunnel::Tunnel;
-use super::warnings::Warnings;
+use super::upstream::{Upstream, bad_gateway, fail, page, warn};
 
 /// How long a client waits for the beginning of the response. This includes waiting for a free
 /// connection to the upstream or making one, and the time of the upstream. It counts from the head
 /// of the request and, while the body is arriving, from the last piece that was passed on.
 pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// What the context must provide.
-pub(crate) trait Upstream: Sized + 'static {
-    /// The type by which the pool identifies the upstream.
-    type Origin: Clone + 'static;
-
-    /// The pool of connections to the upstream.
-    fn pool(&self) -> &Pool<Back<Self>, Self::Origin>;
-
-    /// The name of the upstream, for clients that do not name a host.
-    fn authority(&self) -> &str;
-
-    /// Where failed requests are reported.
-    fn warnings(&mut self) -> &mut Warnings;
-}
+/// How long the upstream may be silent after the client has ended its side. Few clients do that and
+/// still read; nearly all are gone, and their requests would occupy the upstream for nothing.
+pub(crate) const HALF_CLOSED_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// One request in progress.
 pub(crate) struct Front<C: Upstream> {
@@ -73,6 +60,8 @@ pub(crate) struct Front<C: Upstream> {
     owes_more: bool,
     is_switched: bool,
     has_ended: bool,
+    /// Whether the client has ended its side.
+    is_half_closed: bool,
 }
 
 impl<C: Upstream> Front<C> {
@@ -222,13 +211,19 @@ impl<C: Upstream> Front<C> {
             Some(Outcome::Value(Ok(Some(refused)))) => return self.again(refused, response, scope),
             Some(Outcome::Value(Ok(None))) | None => {}
         }
+        // While output waits for the client, it is the client that must show that it is there.
+        let is_leaving = self.is_half_closed && !self.owes_more;
         // The response may have begun while a piece of the body is waited for.
         let next = match asks_for_body || (self.reads_body && response.is_started()) {
             true => self.read_on(response),
             false => Next::go_on(self),
         };
-        // Once the response has begun, the time limits of the connections on both sides apply.
-        if response.is_started() { next.no_deadline() } else { next.keep_deadline() }
+        match response.is_started() {
+            _ if is_leaving => next.deadline(scope.now() + HALF_CLOSED_TIME_MAX),
+            // The time limits of the connections on both sides apply.
+            true => next.no_deadline(),
+            false => next.keep_deadline(),
+        }
     }
 
     /// Makes a request again that the upstream has not processed.
@@ -350,24 +345,6 @@ fn interim(
     }
 }
 
-fn warn<C: Upstream>(warning: impl Display, scope: &mut Scope<'_, C>) {
-    let now = scope.now();
-    scope.warnings().warn(warning, now);
-}
-
-fn bad_gateway<C: Upstream>(
-    error: &ClientError,
-    response: &mut Response<'_>,
-    scope: &mut Scope<'_, C>,
-) -> Next<Front<C>> {
-    let fault = error.fault();
-    warn(
-        format_args!("the upstream gives no answer ({fault:?} at fault): {}", with_causes(error)),
-        scope,
-    );
-    fail(error.gateway_status(), response)
-}
-
 impl<C: Upstream> Server for Front<C> {
     type Context = C;
     type Seed = C::Origin;
@@ -420,6 +397,7 @@ impl<C: Upstream> Server for Front<C> {
             owes_more: false,
             is_switched: false,
             has_ended: false,
+            is_half_closed: false,
         };
         // The client is asked for its body when the upstream can take it; until then the body waits
         // in the client's socket.
@@ -457,6 +435,13 @@ impl<C: Upstream> Server for Front<C> {
         Next::go_on(self).keep_deadline()
     }
 
+    const HEARS_END: bool = true;
+
+    fn peer_ended(mut self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        self.is_half_closed = true;
+        self.process_messages(response, scope)
+    }
+
     fn response_flushed(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
         self.process_messages(response, scope)
     }
@@ -466,7 +451,10 @@ impl<C: Upstream> Server for Front<C> {
     }
 
     fn timeout(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
-        warn("the upstream does not answer in time", scope);
+        // A client can leave as often as it likes, and the upstream is not at fault.
+        if !self.is_half_closed {
+            warn("the upstream does not answer in time", scope);
+        }
         fail(Status::GATEWAY_TIMEOUT, response)
     }
 

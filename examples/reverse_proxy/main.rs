@@ -43,6 +43,9 @@
 //! line. A request that an upstream of HTTP/2 has not processed because it ends its connection, or
 //! has too many, is made again, with its body if that has at most 64 KiB; otherwise it is 503.
 //!
+//! A client of HTTP/1.1 that closes, or ends its side, while it waits gets what the upstream sends
+//! without a pause of more than 2 s; then the request is cancelled. Other proxies cancel it at once.
+//!
 //! The body of a request must arrive at 1 KiB/s until the response begins. From then on the client
 //! may pause as well, and the request is cut off after 60 s in which neither side has sent
 //! anything. The same applies to a call of gRPC from its beginning, if both sides speak HTTP/2: its
@@ -60,16 +63,16 @@ mod fields;
 mod handshake;
 mod machine;
 mod message;
-mod pages;
 mod replay;
 mod tunnel;
+mod upstream;
 mod warnings;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use back::{Back, upstream_limits};
-use machine::{Front, Upstream};
+use machine::Front;
 use rotor::http::Limits;
 use rotor::http::client::{ByAddress, Pool, PoolConfig, PoolMachine};
 use rotor::http::server::{self, HttpAccept, HttpSeed};
@@ -81,6 +84,7 @@ use rotor_examples::program;
 use rotor_examples::serve::serve;
 use rotor_examples::url::Url;
 use rotor_uring::{Choice, OnAnyLoop, UringConfig, choose};
+use upstream::Upstream;
 use warnings::Warnings;
 
 /// The context: the pool of connections to the upstream.

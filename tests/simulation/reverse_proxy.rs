@@ -13,12 +13,12 @@ mod handshake;
 mod machine;
 #[path = "../../examples/reverse_proxy/message.rs"]
 mod message;
-#[path = "../../examples/reverse_proxy/pages.rs"]
-mod pages;
 #[path = "../../examples/reverse_proxy/replay.rs"]
 mod replay;
 #[path = "../../examples/reverse_proxy/tunnel.rs"]
 mod tunnel;
+#[path = "../../examples/reverse_proxy/upstream.rs"]
+mod upstream;
 #[path = "../../examples/reverse_proxy/warnings.rs"]
 mod warnings;
 
@@ -35,7 +35,8 @@ use rotor_sim::net::{SimTcpListener, SimTcpStream};
 use rotor_sim::{Fault, Host, Script, Sim, TranscriptHandle};
 
 use self::back::Back;
-use self::machine::{Front, Upstream};
+use self::machine::Front;
+use self::upstream::Upstream;
 use self::warnings::Warnings;
 use crate::ground::Bytes;
 use crate::http_pool::{self, Ledger, ScenarioConfig};
@@ -433,6 +434,32 @@ fn a_request_beyond_the_limit_is_503_and_an_unanswered_one_is_504() -> Result<()
     // now, is answered as early as the other.
     sim.run_for(Duration::from_secs(4))?;
     assert_eq!(answered(&transcripts), ["503", "504", "504"]);
+    Ok(())
+}
+
+/// Most clients that end their side are gone.
+#[test]
+fn a_client_that_has_ended_its_side_gets_a_response_only_if_it_comes_soon() -> Result<(), BoxError>
+{
+    let request = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\npiece";
+    let script = || Script::new().send(request.as_bytes()).shutdown();
+    let mut sim = Sim::new(1);
+    let upstream = serving::<Echo>(&mut sim)?;
+    let proxy = passing_on(&mut sim, upstream, AcceptConfig::new(), one_at_a_time())?;
+    let mut clients = Clients::<SimTcpStream>::of(&mut sim, proxy)?;
+    let transcript = clients.add(&mut sim, script().receive_until(b"\r\n\r\npiece"));
+    sim.run_for(Duration::from_secs(1))?;
+    assert_eq!(answered(&[transcript]), ["200"]);
+
+    let mut sim = Sim::new(1);
+    let upstream = serving::<Silent>(&mut sim)?;
+    let proxy = passing_on(&mut sim, upstream, AcceptConfig::new(), one_at_a_time())?;
+    let mut clients = Clients::<SimTcpStream>::of(&mut sim, proxy)?;
+    let transcript = clients.add(&mut sim, script().receive_until(b"\r\n\r\n"));
+    sim.run_for(machine::HALF_CLOSED_TIME_MAX)?;
+    assert!(!transcript.has_ended(), "{:?}", transcript.read());
+    sim.run_for(Duration::from_secs(1))?;
+    assert_eq!(answered(&[transcript]), ["504"]);
     Ok(())
 }
 
