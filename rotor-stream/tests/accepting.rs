@@ -155,11 +155,14 @@ fn accepting_pauses_without_a_descriptor_and_loses_no_connection() {
     }
 }
 
-/// A proxy's connection needs a descriptor for the upstream as well. Without a pause, all that wait
-/// would be accepted only to be closed.
+/// `ENOSPC` and `ENOMEM`: the system watches no further socket.
+const NO_WATCH: [i32; 2] = [28, 12];
+
+/// A proxy's connection needs a descriptor for the upstream as well, and each one must be
+/// registered. Without a pause, all that wait would be accepted only to be closed.
 #[test]
 fn accepting_pauses_after_a_connection_lacked_a_descriptor_of_its_own() {
-    for code in NO_DESCRIPTOR {
+    for code in NO_DESCRIPTOR.into_iter().chain(NO_WATCH) {
         let lacks_descriptor = Rc::new(Cell::new(true));
         let lacks = lacks_descriptor.clone();
         let seed = seed(StreamConfig::new(), move |me, event, transport, scope| {

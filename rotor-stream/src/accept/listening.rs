@@ -333,12 +333,18 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                 let error = SpawnError::<()> { cause, seed: None };
                 let reason =
                     std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+                // The others that wait would be closed as well.
+                let rests = is_for_lack_of_descriptors(&error) && self.listener.has_waiting();
+                let what = match rests {
+                    // The message of the pause follows too closely to be logged.
+                    true => format!(", and accepting rests for {:?}", self.config.pause),
+                    false => String::new(),
+                };
                 self.warn(
                     scope.now(),
-                    &format_args!("a connection was closed at once: {error}: {reason}"),
+                    &format_args!("a connection was closed at once{what}: {error}: {reason}"),
                 );
-                // The others that wait would be closed as well.
-                if is_for_lack_of_descriptors(&error) && self.listener.has_waiting() {
+                if rests {
                     self.wait_for_descriptor(&error, scope);
                 }
                 self.accept_more(scope)
