@@ -9,6 +9,7 @@
 
 mod over_tls;
 mod script;
+mod settling;
 mod world;
 
 use std::cell::Cell;
@@ -20,7 +21,8 @@ use rotor_test_kit::Directory;
 
 use self::over_tls::at_address_over_tls;
 use self::script::{Step, script};
-use self::world::{Place, Settling, play};
+use self::settling::Settling;
+use self::world::{Place, play};
 use crate::loops::{Mio, OnKernel, OnLoop, OnSmoltcp, Simulated, local};
 
 /// How often a script is played before a difference counts. A loaded machine may take its time to

@@ -8,7 +8,8 @@ use rotor_core::net::{Listener, Net};
 use rotor_tls::{TlsClient, TlsListener, TlsServer, TlsStream};
 
 use super::script::Step;
-use super::world::{Place, Settling, play};
+use super::settling::Settling;
+use super::world::{Place, play};
 use crate::kit::Issuer;
 use crate::loops::{OnLoop, local};
 

@@ -9,6 +9,7 @@ use rotor_core::net::{ListenOptions, Listener, Net, StreamSocket};
 use rotor_core::{Config, EventSet, Interest, Notifier, Response, Scope};
 
 use super::script::{Operation, Step};
+use super::settling::Settling;
 use crate::actor::{Actor, Call, actor};
 use crate::loops::{OnLoop, Rig};
 
@@ -16,25 +17,6 @@ use crate::loops::{OnLoop, Rig};
 pub(super) struct Place<N: Net> {
     pub(super) listen: <N::Listener as Listener>::Address,
     pub(super) target: <N::Stream as StreamSocket>::Target,
-}
-
-/// How long a step takes, so that nothing moves any more afterwards.
-#[derive(Clone, Copy)]
-pub(super) struct Settling {
-    turns: usize,
-    /// The loop is kept awake, so that turns only poll. Virtual time would stand still.
-    only_polls: bool,
-}
-
-impl Settling {
-    pub(super) const ON_KERNEL: Settling = Settling { turns: 25, only_polls: true };
-    /// A turn takes a tenth of a millisecond. In all, longer than a peer delays its
-    /// acknowledgement.
-    pub(super) const IN_VIRTUAL_TIME: Settling = Settling { turns: 300, only_polls: false };
-
-    pub(super) fn times(self, factor: usize) -> Settling {
-        Settling { turns: factor * self.turns, ..self }
-    }
 }
 
 /// The events of each socket, by the number of its registration.
