@@ -52,6 +52,10 @@
 //!   head of the response is complete, and starts anew with each piece of the request's body; when
 //!   it passes, the peer gets 503. After the head, the body of the response may take any time, as a
 //!   stream of events does.
+//! * The body of a request must arrive at a rate
+//!   ([`body_rate_min`](rotor_http::Limits::body_rate_min)) until the head of the response is
+//!   complete. From then on the peer may pause between two messages, as in the bidirectional calls
+//!   of gRPC; for calls in which it does so earlier there is [`Tower::stream_requests`].
 //! * hyper ends a connection whose peer has shut down its side. Here the response goes on, because
 //!   the peer may still read, until the body produces nothing for 10 s
 //!   ([`Tower::half_close_timeout`]); then the peer counts as gone, and the body is dropped. A

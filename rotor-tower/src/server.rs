@@ -43,6 +43,8 @@ pub struct TowerServer<S, B, C = (), U = NoUpgrade<C>> {
     /// The request's body, until it has arrived.
     inbound: Option<InboundBody>,
     receiving: ReceiveState,
+    /// The peer may pause within the body of its request.
+    may_pause: bool,
     /// Whether the handler's deadline has been lifted.
     has_no_deadline: bool,
     /// The response's body waits for room, not for its waker.
@@ -159,6 +161,8 @@ where
         };
         let lifts_deadline = matches!(self.stage, Stage::Sending(_)) && !self.has_no_deadline;
         let is_changed = lifts_deadline || receiving != self.receiving;
+        // A service that responds before it has the whole request converses with its peer.
+        self.may_pause |= lifts_deadline;
         // A body that waits for room is not polled, so it is not silent. Its time may have passed,
         // and then it would be woken in each turn.
         let silent = Some(self.silence_deadline);
@@ -174,7 +178,8 @@ where
         let before = std::mem::replace(&mut self.receiving, receiving);
         self.has_no_deadline |= lifts_deadline;
         let next = match receiving {
-            _ if before == receiving => Next::go_on(self),
+            _ if before == receiving && !lifts_deadline => Next::go_on(self),
+            ReceiveState::Active if self.may_pause => Next::recv_stream(self, RecvMode::Blocks),
             ReceiveState::Active => Next::recv(self, RecvMode::Blocks),
             ReceiveState::Held => Next::hold(self),
             ReceiveState::NotStarted => Next::go_on(self),
@@ -225,6 +230,7 @@ where
             return reply_error(Status::BAD_REQUEST, response);
         };
         settings.extend(head, &mut parts.extensions);
+        let may_pause = settings.is_stream(head);
         let poller = Poller::new(scope);
         let length = head.body_length();
         // Copied, because the memory belongs to the connection; a longer body is passed on with its
@@ -253,6 +259,7 @@ where
             stage: Stage::Calling(Box::pin(future)),
             inbound,
             receiving: ReceiveState::NotStarted,
+            may_pause,
             has_no_deadline: false,
             wants_room: false,
             needs_poll: false,

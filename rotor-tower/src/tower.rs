@@ -28,16 +28,22 @@ pub(crate) struct Settings {
     pub(crate) tokio: Option<Tokio>,
     pub(crate) half_close_timeout: Duration,
     extend: Option<Arc<Extend>>,
+    is_stream: Option<Arc<IsStream>>,
 }
 
 type Extend = dyn Fn(&Head<'_>, &mut Extensions) + Send + Sync;
+type IsStream = dyn Fn(&Head<'_>) -> bool + Send + Sync;
 
 impl<S> Tower<S> {
     /// Takes a service with the default settings. Its futures are polled outside of any tokio
     /// runtime, unless [one is set](Tower::tokio).
     pub fn new(service: S) -> Tower<S> {
-        let settings =
-            Settings { tokio: None, half_close_timeout: HALF_CLOSE_TIMEOUT, extend: None };
+        let settings = Settings {
+            tokio: None,
+            half_close_timeout: HALF_CLOSE_TIMEOUT,
+            extend: None,
+            is_stream: None,
+        };
         Tower { service, settings: Arc::new(settings) }
     }
 
@@ -80,6 +86,34 @@ impl<S> Tower<S> {
         Arc::make_mut(&mut self.settings).extend = Some(Arc::new(extend));
         self
     }
+
+    /// Sets which requests have a body that is a stream of messages, whose peer may pause between
+    /// two of them. Default: none.
+    ///
+    /// Until the head of the response is complete, other bodies must arrive at the rate of
+    /// [`body_rate_min`](rotor_http::Limits::body_rate_min), 1 KiB/s with at most 5 s of silence. A
+    /// service that reads several messages before it responds, as for the client-streaming calls of
+    /// gRPC, needs this function; then a peer may be silent for
+    /// [`handler_timeout`](rotor_http::Limits::handler_timeout) after each piece, and may send as
+    /// slowly as it likes. Once the response has begun, the peer of any request may pause, for as
+    /// long as the service waits.
+    ///
+    /// ```
+    /// use rotor_tower::Tower;
+    ///
+    /// # let routes = axum::Router::<()>::new();
+    /// let tower = Tower::new(routes).stream_requests(|head| {
+    ///     head.field("Content-Type").is_some_and(|kind| kind.starts_with(b"application/grpc"))
+    /// });
+    /// ```
+    #[doc(alias = "gRPC")]
+    pub fn stream_requests(
+        mut self,
+        is_stream: impl Fn(&Head<'_>) -> bool + Send + Sync + 'static,
+    ) -> Tower<S> {
+        Arc::make_mut(&mut self.settings).is_stream = Some(Arc::new(is_stream));
+        self
+    }
 }
 
 impl Settings {
@@ -95,6 +129,11 @@ impl Settings {
         if let Some(extend) = &self.extend {
             extend(head, extensions);
         }
+    }
+
+    /// Returns whether the peer may pause within the body of this request.
+    pub(crate) fn is_stream(&self, head: &Head<'_>) -> bool {
+        self.is_stream.as_ref().is_some_and(|is_stream| is_stream(head))
     }
 }
 

@@ -14,6 +14,7 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use rotor_http::h2::frame::{FrameHeader, PREFACE, flag, kind};
 use rotor_http::h2::frame_writer::{self, frame_header};
 use rotor_http::h2::hpack::{Bounds, FieldList, HpackDecoder, HpackEncoder};
+use rotor_http::server::Head;
 use rotor_tower::{Body, BodyLost, Tower};
 
 use crate::stage::{serving, serving_as};
@@ -102,6 +103,47 @@ fn routes_respond_concurrently_on_their_streams() {
         assert_eq!(stream_summary(&received, stream), expected);
     }
     assert!(!stage.is_ended());
+}
+
+/// A call in both directions: each piece of the request is sent back. The head of the response is
+/// sent at once, or with the first piece.
+async fn converse(request: http::Request<Body>) -> Result<http::Response<ResponseBody>, BodyLost> {
+    let is_late = request.uri().path() == "/late";
+    let mut body = request.into_body();
+    let first = if is_late { body.frame().await.transpose()? } else { None };
+    let rest = stream::unfold(body, async |mut body| Some((body.frame().await?, body)));
+    let frames = stream::iter(first.map(Ok)).chain(rest);
+    Ok(http::Response::new(StreamBody::new(frames.boxed_local())))
+}
+
+type ResponseBody = StreamBody<stream::LocalBoxStream<'static, Result<Frame<Bytes>, BodyLost>>>;
+
+#[test]
+fn a_peer_may_pause_within_a_call_to_which_the_service_has_responded() {
+    let is_call = |head: &Head<'_>| head.field("x-call").is_some();
+    for (path, is_declared, expected) in [
+        ("/", false, ":status=200;one;two;end"),
+        ("/late", false, ":status=408;"),
+        ("/late", true, ":status=200;one;two;end"),
+    ] {
+        let tower = Tower::new(tower::service_fn(converse)).stream_requests(is_call);
+        let mut stage = serving_as(tower);
+        stage.send(&beginning());
+        let mut fields = vec![(":method", "POST"), (":scheme", "http"), (":path", path)];
+        fields.push((":authority", "a.example"));
+        if is_declared {
+            fields.push(("x-call", "yes"));
+        }
+        stage.send(&frame(kind::HEADERS, flag::END_HEADERS, 1, &block(&fields)));
+        for (text, flags) in [("one", 0), ("two", flag::END_STREAM)] {
+            for _ in 0..59 {
+                stage.advance(Duration::from_secs(1));
+            }
+            stage.send(&frame(kind::DATA, flags, 1, text.as_bytes()));
+        }
+        let summary = stream_summary(&stage.take_received(), 1);
+        assert!(summary.starts_with(expected), "{path}, declared: {is_declared}: {summary}");
+    }
 }
 
 #[test]
