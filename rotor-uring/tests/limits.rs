@@ -143,6 +143,30 @@ fn no_operation_runs_on_a_kernel_worker_thread() {
         drop(server);
         rig.turns(2);
     }
+    assert_no_kernel_workers();
+}
+
+/// A poll for room completes as soon as the peer has ended its side. The kernel repeats a send that
+/// polls in vain some times, and then gives it to a worker.
+#[test]
+fn no_send_to_a_full_stream_behind_an_end_occupies_a_kernel_worker() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let text = text(10_000);
+    let pairs = (0..10).map(|_| {
+        let (mut server, client) = rig.pair();
+        client.shutdown(Shutdown::Write).expect("it is connected");
+        assert!(rig.read(&mut server, None).is_empty());
+        for _ in 0..1_000 {
+            fill(&mut server, &text);
+            rig.turn();
+        }
+        (server, client)
+    });
+    let _pairs: Vec<_> = pairs.collect();
+    assert_no_kernel_workers();
+}
+
+fn assert_no_kernel_workers() {
     let threads = std::fs::read_dir("/proc/self/task").expect("it is Linux");
     let names = threads.flatten().flat_map(|thread| {
         // A thread that has ended meanwhile has no name.

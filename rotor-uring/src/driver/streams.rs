@@ -93,8 +93,13 @@ impl Driver {
         if !socket.has_unsent() {
             let len: usize = slices.iter().map(|slice| slice.len()).sum();
             // If it is not registered, nobody would tell its machine that the connection has
-            // failed.
-            if len == 0 || len > DIRECT_BYTES_MIN || socket.token().is_none() {
+            // failed. If the peer has ended its side, a send that finds no room would soon block a
+            // worker thread of the kernel: its poll for room completes at once, with that end.
+            if len == 0
+                || len > DIRECT_BYTES_MIN
+                || socket.token().is_none()
+                || socket.intake.has_ended()
+            {
                 return self.write_direct(id, slices);
             }
             written.push(id);
