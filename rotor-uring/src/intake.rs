@@ -28,6 +28,9 @@ enum State {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
     None,
+    /// The input is open, but a send has failed with this error. The kernel reports an error once,
+    /// so the receive that would have failed with it will find an end.
+    Lost(u16),
     /// The peer has ended its side.
     Ended,
     /// An error that was not reported yet; afterwards it is as if the peer had ended. By its
@@ -120,11 +123,11 @@ impl Intake {
         if let Some(error) = self.take_error() {
             return Source::Error(error);
         }
-        match (self.end, self.state) {
-            (End::None, State::Direct) => Source::SystemCall,
+        match self.state {
+            _ if self.has_ended() => Source::End,
+            State::Direct => Source::SystemCall,
             // To read while the kernel delivers would change the order of the data.
-            (End::None, State::Delivering | State::Cancelling) => Source::Nothing,
-            _ => Source::End,
+            State::Delivering | State::Cancelling => Source::Nothing,
         }
     }
 
@@ -132,7 +135,7 @@ impl Intake {
     /// Returns whether the operation has to be submitted.
     #[inline]
     pub(crate) fn start_delivery(&mut self) -> bool {
-        let is_new = self.state == State::Direct && self.end == End::None;
+        let is_new = self.state == State::Direct && !self.has_ended();
         if is_new {
             self.state = State::Delivering;
         }
@@ -164,8 +167,8 @@ impl Intake {
             | InputEvent::Cancelled
             | InputEvent::NoBuffer => AfterInput::Notify,
             InputEvent::End => {
-                self.end = End::Ended;
-                AfterInput::NotifyEnd
+                self.set_ended();
+                if self.has_failed() { AfterInput::NotifyError } else { AfterInput::NotifyEnd }
             }
             InputEvent::Failed(error) => {
                 self.end = End::Failed(error);
@@ -183,7 +186,7 @@ impl Intake {
 
     /// Whether the peer has ended its side, or the socket has failed.
     pub(crate) fn has_ended(self) -> bool {
-        self.end != End::None
+        matches!(self.end, End::Ended | End::Failed(_))
     }
 
     /// Whether there is an error that was not reported yet.
@@ -196,9 +199,28 @@ impl Intake {
         self.end = End::None;
     }
 
-    /// Called if a system call has found the peer's end.
+    /// Called if the peer's end was found, which is an error if the connection was lost before.
     pub(crate) fn set_ended(&mut self) {
-        self.end = End::Ended;
+        self.end = match self.end {
+            End::Lost(error) => End::Failed(error),
+            _ => End::Ended,
+        };
+    }
+
+    /// Called if a send has failed. If the peer had ended its side before it has reset, the error
+    /// is `EPIPE`: then the end is one.
+    pub(crate) fn on_send_failed(&mut self, error: i32) {
+        let is_lost = matches!(
+            Errno::from_raw_os_error(error),
+            Errno::CONNRESET
+                | Errno::CONNABORTED
+                | Errno::TIMEDOUT
+                | Errno::HOSTUNREACH
+                | Errno::NETUNREACH
+        );
+        if is_lost && self.end == End::None {
+            self.end = End::Lost(u16::try_from(error).unwrap_or(u16::MAX));
+        }
     }
 
     /// Whether the kernel has an operation of the socket.
@@ -317,5 +339,28 @@ mod tests {
         intake = Intake::new();
         intake.set_ended();
         assert_eq!(intake.read_source(), Source::End);
+    }
+
+    #[test]
+    fn an_end_after_a_lost_send_is_an_error_unless_the_peer_had_ended() {
+        const PIPE: i32 = 32;
+        let reset = i32::from(RESET);
+        for (error, action, source) in [
+            (reset, AfterInput::NotifyError, Source::Error(reset)),
+            (PIPE, AfterInput::NotifyEnd, Source::End),
+        ] {
+            let mut intake = in_state(State::Delivering);
+            intake.on_send_failed(error);
+            assert_eq!((intake.read_source(), intake.has_ended()), (Source::Nothing, false));
+            assert_eq!(intake.on_completion(InputEvent::Data, false), AfterInput::Notify);
+            assert_eq!(intake.on_completion(InputEvent::End, true), action);
+            assert_eq!((intake.read_source(), intake.read_source()), (source, Source::End));
+            intake.on_send_failed(reset);
+            assert_eq!(intake.read_source(), Source::End, "the end came first");
+            let mut unread = Intake::new();
+            unread.on_send_failed(error);
+            assert_eq!(unread.read_source(), Source::SystemCall);
+            assert!(unread.start_delivery(), "there may be data from before");
+        }
     }
 }

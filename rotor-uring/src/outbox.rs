@@ -58,8 +58,8 @@ pub(crate) enum SendOutcome {
         /// Tell the machine, which waits for room.
         notify: bool,
     },
-    /// The connection has failed.
-    Failed,
+    /// The connection has failed, with this error.
+    Failed(i32),
     /// The send was cancelled.
     Cancelled {
         /// Not everything that was written has been sent.
@@ -187,10 +187,11 @@ impl Outbox {
         SendOutcome::All { send_more: false, shut_down, notify: mem::take(&mut self.wants_room) }
     }
 
-    fn fail(&mut self, error: i32) -> SendOutcome {
+    /// Discards what is not with the kernel, because the connection has failed.
+    pub(crate) fn fail(&mut self, error: i32) -> SendOutcome {
         self.error = error;
         self.queue = Vec::new();
-        SendOutcome::Failed
+        SendOutcome::Failed(error)
     }
 
     /// Ends our side after everything that was written. Returns whether the end can be sent now; if
@@ -244,12 +245,12 @@ mod tests {
             (6, QUIET, 0),
             (4, SendOutcome::Partial(4), 0),
             (1, SendOutcome::Partial(1), 0),
-            (0, SendOutcome::Failed, EPIPE),
+            (0, SendOutcome::Failed(EPIPE), EPIPE),
             (-EINTR, SendOutcome::Partial(0), 0),
             (-EAGAIN, SendOutcome::Partial(0), 0),
             // Not cancelled by us: these bytes would be missing from the middle of the stream.
-            (-ECANCELED, SendOutcome::Failed, ECANCELED),
-            (-104, SendOutcome::Failed, 104),
+            (-ECANCELED, SendOutcome::Failed(ECANCELED), ECANCELED),
+            (-104, SendOutcome::Failed(104), 104),
         ];
         for (result, outcome, error) in cases {
             let mut outbox = sending(b"12345");
@@ -343,7 +344,7 @@ mod tests {
     fn a_failed_connection_takes_no_bytes_and_keeps_none() {
         let mut outbox = sending(b"one");
         assert_eq!(write(&mut outbox, b"two").ok(), Some(3));
-        assert_eq!(outbox.on_sent(-104, 3), SendOutcome::Failed);
+        assert_eq!(outbox.on_sent(-104, 3), SendOutcome::Failed(104));
         assert!(outbox.is_empty() && outbox.take_next().is_none());
         for told in [Some(104), None] {
             let error = outbox.take_error().and_then(|error| error.raw_os_error());

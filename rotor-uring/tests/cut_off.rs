@@ -9,26 +9,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use rig::{Rig, not_yet, text};
-use rotor_core::net::StreamSocket;
-use rotor_uring::{UringConfig, UringTcpStream};
-
-/// Writes until neither the kernel nor the stream takes more. Returns the two ends, and the number
-/// of bytes.
-fn fill_stream(rig: &mut Rig) -> (UringTcpStream, TcpStream, usize) {
-    let (mut server, client) = rig.pair();
-    server.set_send_buffer(4_096).expect("it can be");
-    let (text, mut taken) = (text(16 << 20), 0);
-    rig.until(|rig| {
-        (0..100).all(|_| {
-            let count = not_yet(server.write(&text[taken..taken + 10_000]));
-            taken += count.unwrap_or(0);
-            rig.turn();
-            count.is_none()
-        })
-    });
-    (server, client, taken)
-}
+use rig::{Rig, fill_stream};
+use rotor_uring::UringConfig;
 
 /// Reads a client until it ends. Returns the bytes, and how it ended.
 fn read_to_end(mut client: TcpStream) -> (Vec<u8>, Result<(), ErrorKind>) {

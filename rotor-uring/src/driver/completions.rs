@@ -1,6 +1,11 @@
 //! Handles the kernel's completions.
 
+use std::os::fd::OwnedFd;
+
 use rotor_core::EventSet;
+use rustix::event::{self, PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, sockopt};
 
 use super::Driver;
 use super::socket::{Ready, Socket};
@@ -73,10 +78,10 @@ impl Driver {
             }
         }
         ring.stats().buffers_exhausted += u64::from(event == InputEvent::NoBuffer);
-        if event == InputEvent::End && !socket.is_dropped {
+        let follow_up = update_input(socket, event, is_last, ready);
+        if event == InputEvent::End && !socket.is_dropped && !socket.intake.has_failed() {
             ended.push(id);
         }
-        let follow_up = update_input(socket, event, is_last, ready);
         if socket.is_left_unread() {
             unread.push(id);
         }
@@ -179,11 +184,18 @@ impl Driver {
         let (Payload::Memory(memory, from), Some(buffers)) = (payload, &mut socket.buffers) else {
             return;
         };
-        match buffers.outbox.on_sent(result, memory.len() - from) {
-            SendOutcome::Partial(count) => {
-                ring.stats().short_sends += 1;
+        let mut outcome = buffers.outbox.on_sent(result, memory.len() - from);
+        if let SendOutcome::Partial(count) = outcome {
+            ring.stats().short_sends += 1;
+            // The kernel tries until it has sent all (`MSG_WAITALL`). If it stops, the number hides
+            // the error, which nothing else reports.
+            if !socket.fd.as_ref().is_some_and(is_reset) {
                 return submit_send(ring, socket, memory, from + count, id);
             }
+            outcome = buffers.outbox.fail(Errno::CONNRESET.raw_os_error());
+        }
+        match outcome {
+            SendOutcome::Partial(_) => {}
             SendOutcome::All { send_more, shut_down, notify } => {
                 if send_more && let Some(next) = buffers.outbox.take_next() {
                     submit_send(ring, socket, next, 0, id);
@@ -194,7 +206,10 @@ impl Driver {
                     socket.notify_room(EventSet::WRITABLE, ready);
                 }
             }
-            SendOutcome::Failed => socket.notify_room(EventSet::WRITABLE | EventSet::ERROR, ready),
+            SendOutcome::Failed(error) => {
+                socket.intake.on_send_failed(error);
+                socket.notify_room(EventSet::WRITABLE | EventSet::ERROR, ready);
+            }
             SendOutcome::Cancelled { is_truncated: true } => socket.set_reset_on_close(),
             SendOutcome::Cancelled { is_truncated: false } => {}
         }
@@ -216,6 +231,17 @@ fn report_stale(ring: &mut Ring, key: Key, payload: Payload) {
     if let Payload::Piece(piece) = payload {
         ring.release(piece);
     }
+}
+
+/// Whether both sides of a TCP connection have ended although its machine has not ended ours. Unix
+/// sockets keep the error for a receive.
+#[cold]
+fn is_reset(fd: &OwnedFd) -> bool {
+    let is_unix = sockopt::socket_domain(fd).is_ok_and(|domain| domain == AddressFamily::UNIX);
+    let mut polled = [PollFd::new(fd, PollFlags::empty())];
+    !is_unix
+        && event::poll(&mut polled, Some(&Timespec::default())).is_ok()
+        && polled[0].revents().contains(PollFlags::HUP)
 }
 
 /// What to do after a completion, besides telling the machine.

@@ -206,10 +206,11 @@ impl Socket {
         self.buffers.as_ref().is_some_and(|buffers| !buffers.inbox.is_empty())
     }
 
-    /// Returns the error of receiving or of sending, once.
+    /// Returns the error of receiving or of sending, once: usually it is the same.
     pub(super) fn take_error(&mut self) -> Option<io::Error> {
         let of_input = self.intake.take_error().map(io::Error::from_raw_os_error);
-        of_input.or_else(|| self.buffers.as_mut().and_then(|buffers| buffers.outbox.take_error()))
+        let of_output = self.buffers.as_mut().and_then(|buffers| buffers.outbox.take_error());
+        of_input.or(of_output)
     }
 
     /// Whether it still has bytes to send.

@@ -67,6 +67,9 @@ impl Driver {
         match &result {
             Ok(0) if requested > 0 => {
                 socket.intake.set_ended();
+                if let Some(error) = socket.intake.take_error() {
+                    return Err(io::Error::from_raw_os_error(error));
+                }
                 self.ended.push(id);
             }
             // The rest, if there is one, is delivered like later data.

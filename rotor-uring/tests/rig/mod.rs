@@ -2,11 +2,11 @@
 #![allow(dead_code, reason = "each suite uses a part of it")]
 #![expect(clippy::disallowed_methods, reason = "the other end is no machine")]
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use rotor_core::net::{ListenOptions, Listener};
+use rotor_core::net::{ListenOptions, Listener, StreamSocket};
 use rotor_core::{Config, Interest, Loop, LoopInstance, Scope};
 use rotor_uring::{Uring, UringConfig, UringHandle, UringStats, UringTcpListener, UringTcpStream};
 
@@ -111,6 +111,24 @@ impl Rig {
         self.until(|_| read_on(socket, count, &mut got));
         got
     }
+}
+
+/// Writes until neither the kernel nor the stream takes more. Returns the two ends, and the number
+/// of bytes.
+pub(crate) fn fill_stream(rig: &mut Rig) -> (UringTcpStream, TcpStream, usize) {
+    let (mut server, client) = rig.pair();
+    server.set_send_buffer(4_096).expect("it can be");
+    let (text, mut taken) = (text(16 << 20), 0);
+    rig.until(|rig| {
+        // As much in each turn as it takes, so that the kernel has room for a part of it at last.
+        let before = taken;
+        while let Some(count) = not_yet(server.write(&text[taken..taken + 10_000])) {
+            taken += count;
+        }
+        rig.turns(100);
+        taken == before
+    });
+    (server, client, taken)
 }
 
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {

@@ -1,0 +1,108 @@
+//! Streams whose peer resets while something is sent to it: the send takes the error from the
+//! kernel, and then a receive finds an end, as if the peer had sent everything.
+#![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
+
+mod rig;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+use rig::{Rig, fill_stream, not_yet};
+use rotor_core::net::StreamSocket;
+use rotor_uring::{UringConfig, UringTcpStream};
+use socket2::SockRef;
+
+fn reset(client: TcpStream) {
+    SockRef::from(&client).set_linger(Some(Duration::ZERO)).expect("it can be");
+}
+
+/// Reads to the end. Returns the bytes, and how they ended.
+fn read_to_end(rig: &mut Rig, server: &mut UringTcpStream) -> (Vec<u8>, Result<(), ErrorKind>) {
+    let (mut got, mut buffer) = (Vec::new(), [0; 100]);
+    let mut end = Ok(());
+    rig.until(|_| {
+        match server.read(&mut buffer) {
+            Ok(0) => return true,
+            Ok(count) => got.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => {
+                end = Err(error.kind());
+                return true;
+            }
+        }
+        false
+    });
+    (got, end)
+}
+
+/// Streams that receive by an operation, and ones that are read by calls.
+fn configs() -> [UringConfig; 2] {
+    [UringConfig::new(), UringConfig::new().unread_bytes_max(1)]
+}
+
+#[test]
+fn a_reset_is_read_although_a_send_of_the_same_turn_fails() {
+    for config in configs() {
+        let Some(mut rig) = Rig::open(&config) else { return };
+        // The turns between the part and the reset.
+        for turns in [0, 3] {
+            let (mut server, mut client) = rig.pair();
+            rig.turns(3);
+            client.write_all(b"part").expect("it fits");
+            rig.turns(turns);
+            reset(client);
+            server.write_all(&[0; 100]).expect("it is taken");
+            let expected = (b"part".to_vec(), Err(ErrorKind::ConnectionReset));
+            assert_eq!(read_to_end(&mut rig, &mut server), expected);
+            assert_eq!(server.read(&mut [0; 9]).ok(), Some(0), "it is told once");
+            let written = server.write(b"more").map_err(|error| error.kind());
+            assert_eq!(written, Err(ErrorKind::ConnectionReset));
+        }
+    }
+}
+
+#[test]
+fn a_reset_is_read_although_it_cuts_off_a_send() {
+    for config in configs() {
+        let Some(mut rig) = Rig::open(&config) else { return };
+        let (mut server, mut client, _) = fill_stream(&mut rig);
+        client.write_all(b"part").expect("it fits");
+        assert_eq!(rig.read(&mut server, Some(4)), b"part");
+        rig.turns(3);
+        reset(client);
+        let end = (Vec::new(), Err(ErrorKind::ConnectionReset));
+        assert_eq!(read_to_end(&mut rig, &mut server), end);
+        assert_eq!(server.read(&mut [0; 9]).ok(), Some(0), "it is told once");
+    }
+}
+
+#[test]
+fn a_reset_that_fails_a_send_is_taken_once() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (mut server, client) = rig.pair();
+    rig.turns(3);
+    reset(client);
+    server.write_all(&[0; 100]).expect("it is taken");
+    rig.turns(3);
+    let errors = [(); 2].map(|()| server.take_error().expect("it can be asked"));
+    let kinds = errors.map(|error| error.map(|error| error.kind()));
+    assert_eq!(kinds, [Some(ErrorKind::ConnectionReset), None]);
+}
+
+#[test]
+fn an_end_before_a_reset_is_read_as_an_end() {
+    for config in configs() {
+        let Some(mut rig) = Rig::open(&config) else { return };
+        let (mut server, mut client) = rig.pair();
+        client.write_all(b"all").expect("it fits");
+        client.shutdown(Shutdown::Write).expect("it is there");
+        server.write_all(b"unread").expect("it is taken");
+        rig.until(|_| not_yet(client.peek(&mut [0; 6])) == Some(6));
+        // It has not read that, so its kernel resets.
+        drop(client);
+        server.write_all(&[0; 100]).expect("it is taken");
+        assert_eq!(read_to_end(&mut rig, &mut server), (b"all".to_vec(), Ok(())));
+    }
+}
