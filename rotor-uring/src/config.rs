@@ -103,8 +103,9 @@ impl UringConfig {
 
     /// Sets how many dropped streams may still be sending. Default 1,024; at least 1. Each of them
     /// has its descriptor and up to 128 KiB of memory, and neither the loop nor a listener counts it
-    /// any more, so peers that do not read could pile up such streams. Beyond this, the stream that
-    /// was dropped first is reset, and counted in
+    /// any more, so peers that do not read could pile up such streams. Beyond this, when the kernel
+    /// has got what was written in the turn, the stream that was dropped first is reset, and
+    /// counted in
     /// [`lingered_too_long`](crate::UringStats::lingered_too_long).
     pub fn lingering_max(mut self, streams: usize) -> UringConfig {
         self.lingering_max = streams.max(1);

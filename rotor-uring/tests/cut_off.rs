@@ -63,3 +63,36 @@ fn a_sent_stream_ends_in_order_although_its_linger_time_is_over() {
         assert_eq!(read_to_end(client), (b"farewell".to_vec(), Ok(())));
     }
 }
+
+#[test]
+fn streams_that_can_send_everything_are_not_too_many() {
+    let Some(mut rig) = Rig::open(&UringConfig::new().lingering_max(1)) else { return };
+    let base = rig.stats().sockets;
+    let mut pairs: Vec<_> = (0..8).map(|_| rig.pair()).collect();
+    rig.turns(3);
+    pairs.iter_mut().for_each(|(server, _)| server.write_all(b"farewell").expect("it is taken"));
+    let (servers, clients): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+    drop(servers);
+    rig.until(|rig| rig.stats().sockets == base);
+    rig.turn();
+    for client in clients {
+        assert_eq!(read_to_end(client), (b"farewell".to_vec(), Ok(())));
+    }
+    assert_eq!(rig.stats().lingered_too_long, 0);
+}
+
+#[test]
+fn a_stream_of_too_many_that_cannot_send_is_reset() {
+    let Some(mut rig) = Rig::open(&UringConfig::new().lingering_max(1)) else { return };
+    let base = rig.stats().sockets;
+    let (first, client, taken) = fill_stream(&mut rig);
+    let (second, mut patient, taken_of_second) = fill_stream(&mut rig);
+    drop((first, second));
+    rig.turns(3);
+    assert_eq!(rig.stats().lingered_too_long, 1);
+    let (got, end) = read_to_end(client);
+    assert!(got.len() < taken, "{taken} bytes came");
+    assert_eq!(end, Err(ErrorKind::ConnectionReset), "behind {} of {taken} bytes", got.len());
+    assert_eq!(rig.read(&mut patient, None).len(), taken_of_second);
+    rig.until(|rig| rig.stats().sockets == base);
+}

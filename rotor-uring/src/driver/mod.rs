@@ -300,28 +300,33 @@ impl Driver {
     /// Notes until when a dropped stream may send. Streams leave the list from its front when their
     /// time has passed. So a stream that sends for long keeps finished ones behind it in the list.
     fn linger(&mut self, id: Id) {
-        let Driver { lingering, sockets, clock, config, .. } = self;
-        if lingering.len() == lingering.capacity() || lingering.len() >= config.lingering_max {
-            lingering.retain(|(_, id)| sockets.get(*id).is_some());
+        let until = self.clock.now() + self.config.linger;
+        if self.lingering.len() == self.lingering.capacity() {
+            self.forget_sent();
             // Room for as many as are left: then the list is cleaned again.
-            lingering.reserve(lingering.len() + 1);
+            self.lingering.reserve(self.lingering.len() + 1);
         }
-        lingering.push_back((clock.now() + config.linger, id));
-        if lingering.len() > config.lingering_max
-            && let Some((_, first)) = lingering.pop_front()
-        {
-            self.cut_off_lingering(first);
-        }
+        self.lingering.push_back((until, id));
     }
 
-    /// Stops a dropped stream that is still sending.
+    /// Removes the streams that have sent everything from the list of the dropped ones.
+    fn forget_sent(&mut self) {
+        let Driver { lingering, sockets, .. } = self;
+        lingering.retain(|(_, id)| sockets.get(*id).is_some_and(Socket::has_unsent));
+    }
+
+    /// Stops a dropped stream if it is still sending.
     fn cut_off_lingering(&mut self, id: Id) {
-        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let socket = self.sockets.get_mut(id).filter(|socket| socket.has_unsent());
+        let Some(socket) = socket else { return };
         self.ring.stats().lingered_too_long += 1;
         let sending = socket.buffers.as_mut().and_then(|buffers| buffers.outbox.abandon());
         match sending {
             Some(key) => self.ring.cancel(key),
-            None => self.close(id),
+            None => {
+                socket.set_reset_on_close();
+                self.close(id);
+            }
         }
     }
 
@@ -359,14 +364,18 @@ impl Driver {
         }
     }
 
-    /// Stops dropped streams whose time to send has passed.
+    /// Stops dropped streams whose time to send has passed, or that are too many. Called when the
+    /// kernel has got what was written: before that, most of them are not slow.
     fn expire_lingering(&mut self) {
         if self.lingering.is_empty() {
             return;
         }
+        if self.lingering.len() > self.config.lingering_max {
+            self.forget_sent();
+        }
         let now = self.clock.now();
         while let Some((until, id)) = self.lingering.front().copied()
-            && until <= now
+            && (until <= now || self.lingering.len() > self.config.lingering_max)
         {
             self.lingering.pop_front();
             self.cut_off_lingering(id);
