@@ -42,7 +42,9 @@ struct State {
     waiting: BTreeMap<u64, Notifier>,
     /// The place of each of them.
     places: BTreeMap<PartId, u64>,
-    granted: BTreeSet<PartId>,
+    /// With the number of each grant.
+    granted: BTreeMap<PartId, u64>,
+    last_grant: u64,
     /// The machine whose `wakeup` is running, if any slot is reserved.
     in_wakeup: Option<Token>,
     /// Machines whose `wakeup` is running although the loop was taken from their handlers.
@@ -65,7 +67,7 @@ impl SlotWaiters {
         // next machine if it is not used.
         let is_in_wakeup = state.in_wakeup == Some(waiter.token())
             || state.in_detached_wakeup.contains(&waiter.token());
-        if state.granted.contains(&part_id) && !is_in_wakeup {
+        if state.granted.contains_key(&part_id) && !is_in_wakeup {
             return;
         }
         let place = state.last_place + 1;
@@ -82,7 +84,7 @@ impl SlotWaiters {
     pub(crate) fn is_free_for(&self, token: Token, part: u32, free: usize) -> bool {
         let reserved = self.reserved.load(Relaxed) & !ROOM_REQUESTED;
         free > reserved
-            || (free > 0 && reserved > 0 && self.lock().granted.contains(&(token, part)))
+            || (free > 0 && reserved > 0 && self.lock().granted.contains_key(&(token, part)))
     }
 
     /// Returns whether one of the `free` slots may be used, by a machine or from outside. A grant
@@ -96,9 +98,9 @@ impl SlotWaiters {
     fn use_reserved(&self, spawner: Option<Token>, free: usize) -> bool {
         let mut state = self.lock();
         let granted =
-            spawner.and_then(|token| state.granted.range(parts_of(token)).next().copied());
+            spawner.and_then(|token| Some(*state.granted.range(parts_of(token)).next()?.0));
         let is_allowed = match granted {
-            Some(part_id) => state.granted.remove(&part_id),
+            Some(part_id) => state.granted.remove(&part_id).is_some(),
             None => free > state.reserved(),
         };
         self.publish(&mut state);
@@ -106,17 +108,17 @@ impl SlotWaiters {
     }
 
     /// Records that a machine's `wakeup` is about to be called, in which it may ask for another
-    /// slot.
+    /// slot. Returns the number of the last grant: for later ones the machine will be called again.
     #[inline]
-    pub(crate) fn begin_wakeup(&self, token: Token) {
-        if self.reserved.load(Relaxed) > 0 {
-            self.record_wakeup(token);
-        }
+    pub(crate) fn begin_wakeup(&self, token: Token) -> u64 {
+        if self.reserved.load(Relaxed) > 0 { self.record_wakeup(token) } else { 0 }
     }
 
     #[cold]
-    fn record_wakeup(&self, token: Token) {
-        self.lock().in_wakeup = Some(token);
+    fn record_wakeup(&self, token: Token) -> u64 {
+        let mut state = self.lock();
+        state.in_wakeup = Some(token);
+        state.last_grant
     }
 
     /// Records that the loop was taken from the machine's handler, which goes on. If this is
@@ -131,21 +133,25 @@ impl SlotWaiters {
     }
 
     /// Withdraws the grants of a machine's parts that were called and did not use them: of part 0,
-    /// the machine itself, if it was called as a whole, and of `parts`.
+    /// the machine itself, if it was called as a whole, and of `parts`. A grant after `last` was
+    /// made while the handler blocked, and stays.
     #[inline]
-    pub(crate) fn end_wakeup(&self, token: Token, whole: bool, parts: &[u32]) {
+    pub(crate) fn end_wakeup(&self, token: Token, whole: bool, parts: &[u32], last: u64) {
         if self.reserved.load(Relaxed) > 0 {
-            self.revoke_grants(token, whole, parts);
+            self.revoke_grants(token, whole, parts, last);
         }
     }
 
     #[cold]
-    fn revoke_grants(&self, token: Token, whole: bool, parts: &[u32]) {
+    fn revoke_grants(&self, token: Token, whole: bool, parts: &[u32], last: u64) {
         let mut state = self.lock();
         state.in_wakeup = None;
         state.in_detached_wakeup.remove(&token);
         for part in whole.then_some(0).iter().chain(parts) {
-            state.granted.remove(&(token, *part));
+            let part_id = (token, *part);
+            if state.granted.get(&part_id).is_some_and(|number| *number <= last) {
+                state.granted.remove(&part_id);
+            }
         }
         self.publish(&mut state);
     }
@@ -166,7 +172,7 @@ impl SlotWaiters {
             state.places.remove(&part_id);
             state.waiting.remove(&place);
         }
-        while let Some(&part_id) = state.granted.range(parts_of(token)).next() {
+        while let Some((&part_id, _)) = state.granted.range(parts_of(token)).next() {
             state.granted.remove(&part_id);
         }
         self.publish(&mut state);
@@ -223,7 +229,9 @@ impl SlotWaiters {
             state.places.remove(&part_id);
             // A machine that has ended gets no grant.
             if waiter.wakeup() {
-                state.granted.insert(part_id);
+                state.last_grant += 1;
+                let number = state.last_grant;
+                state.granted.insert(part_id, number);
             }
         }
         self.publish(&mut state);
@@ -250,7 +258,7 @@ impl SlotWaiters {
         if state.granted.len() > free {
             return Err(format!("{} slots were granted, and {free} are free", state.granted.len()));
         }
-        Ok(state.granted.iter().map(|(token, _)| *token).collect())
+        Ok(state.granted.keys().map(|(token, _)| *token).collect())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -327,10 +335,13 @@ mod tests {
         let waiters = SlotWaiters::default();
         waiters.enqueue(a.clone());
         waiters.enqueue(b.clone());
+        let before = waiters.begin_wakeup(a.token());
         waiters.grant(1);
-        waiters.end_wakeup(a.token(), false, &[7]);
-        assert!(is_free_for(&waiters, &a, 1), "another part of it was called");
-        waiters.end_wakeup(a.token(), true, &[]);
+        waiters.end_wakeup(a.token(), true, &[], before);
+        let last = waiters.begin_wakeup(a.token());
+        waiters.end_wakeup(a.token(), false, &[7], last);
+        assert!(is_free_for(&waiters, &a, 1), "it was not called for this grant");
+        waiters.end_wakeup(a.token(), true, &[], last);
         waiters.grant(1);
         assert!(is_free_for(&waiters, &b, 1));
         waiters.remove(b.token());

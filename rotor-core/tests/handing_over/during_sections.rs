@@ -129,3 +129,49 @@ fn a_machine_ended_during_its_section_is_dropped_when_it_answers() {
     assert_eq!((exit, instance.context().entries.len()), (Exit::Empty, 1));
     assert_eq!(instance.stats().read().ended, 1);
 }
+
+#[test]
+fn a_slot_granted_during_a_section_is_kept_for_its_machine() {
+    let mut rig = Rig::new(&config().machines_max(4));
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    let mut calls = 0;
+    rig.add(move |_, scope| {
+        calls += 1;
+        if calls == 1 {
+            scope.wake_on_free_slot();
+            scope.blocking(|| section(&began, &ends));
+            return Response::keep(());
+        }
+        let has_slot = scope.has_free_slot();
+        scope.entries.push(format!("the first in the queue has a slot: {has_slot}"));
+        Response::done()
+    });
+    let mut calls = 0;
+    rig.add(move |_, scope| {
+        calls += 1;
+        if calls == 1 {
+            begins.recv().expect("the first is in its section");
+            scope.wake_on_free_slot();
+            return Response::keep(());
+        }
+        scope.entries.push("the second in the queue is woken".into());
+        scope.stop_loop();
+        Response::done()
+    });
+    // A slot is free at the end of this turn, and is granted.
+    rig.add(|_, _| Response::done());
+    let mut calls = 0;
+    rig.add(move |_, scope| {
+        calls += 1;
+        match calls {
+            1 => scope.wake_self(),
+            _ => drop(end.send(())),
+        }
+        Response::keep(())
+    });
+    let (_, log, _) = rig.run();
+    assert_eq!(
+        log,
+        ["the first in the queue has a slot: true", "the second in the queue is woken"]
+    );
+}

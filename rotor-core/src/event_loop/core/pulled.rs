@@ -57,11 +57,11 @@ impl<M: Machine> Caller<M> for IssuingCaller<'_, M> {
     fn call<B: Backend>(
         &mut self,
         dispatch: &mut Dispatch<M>,
-        _: &mut Refs<'_, M, B>,
+        refs: &mut Refs<'_, M, B>,
         token: Token,
         kind: CallKind,
     ) -> ControlFlow<()> {
-        self.issued.record(dispatch, token, kind);
+        self.issued.record(dispatch, refs.environment, token, kind);
         Break(())
     }
 

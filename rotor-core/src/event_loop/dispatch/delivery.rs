@@ -98,7 +98,6 @@ impl<M: Machine, B: Backend, C: Caller<M>> Delivery<'_, M, B, C> {
             return Continue(());
         }
         self.dispatch.monitor.stats().wakeups += 1;
-        self.refs.environment.waiters.begin_wakeup(token);
         self.call_cheaply(token, CallKind::Wakeup { whole })
     }
 

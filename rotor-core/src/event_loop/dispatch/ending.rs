@@ -109,7 +109,8 @@ impl<M: Machine> Dispatch<M> {
         self.scheduler.release_slot(environment, callee.token);
         report_failure(config, callee, FailureCause::Panic(panicked));
         if config.on_panic == OnPanic::StopLoop {
-            self.stop_reason = Some(Exit::Panicked { token: callee.token });
+            // After a panic in `create` the turn goes on, and the first one counts.
+            self.stop_reason.get_or_insert(Exit::Panicked { token: callee.token });
         }
     }
 }

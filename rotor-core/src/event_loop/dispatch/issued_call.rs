@@ -26,6 +26,8 @@ pub(in crate::event_loop) struct IssuedCall<M: Machine> {
     pub(super) woken: Option<bool>,
     /// For a wake-up: the parts that were woken.
     pub(super) parts: Vec<u32>,
+    /// For a wake-up: the last slot that was granted before it.
+    pub(super) last_grant: u64,
     /// The number of spawns so far in this event.
     pub(super) spawns: u32,
     /// The result of the last spawn.
@@ -70,6 +72,7 @@ impl<M: Machine> IssuedCall<M> {
             events: EventSet::EMPTY,
             woken: None,
             parts: Vec::new(),
+            last_grant: 0,
             spawns: 0,
             spawn_result: None,
         }

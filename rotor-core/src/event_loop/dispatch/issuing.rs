@@ -20,12 +20,14 @@ impl<M: Machine> IssuedCall<M> {
     pub(in crate::event_loop) fn record(
         &mut self,
         dispatch: &mut Dispatch<M>,
+        environment: &AnyEnvironment,
         token: Token,
         kind: CallKind,
     ) {
         self.begin(token, kind);
         if let CallKind::Wakeup { whole } = kind {
             self.woken = Some(whole);
+            self.last_grant = environment.waiters.begin_wakeup(token);
             dispatch.scheduler.queue().parts().take_into(token, &mut self.parts);
         }
     }
@@ -122,7 +124,8 @@ impl<M: Machine> Dispatch<M> {
     fn end_issued_call(&mut self, environment: &AnyEnvironment, issued: &IssuedCall<M>) {
         *self.monitor.callee() = None;
         if let Some(whole) = issued.woken {
-            environment.waiters.end_wakeup(issued.callee.token, whole, &issued.parts);
+            let IssuedCall { parts, last_grant, .. } = issued;
+            environment.waiters.end_wakeup(issued.callee.token, whole, parts, *last_grant);
         }
     }
 
