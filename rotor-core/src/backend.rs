@@ -82,7 +82,8 @@ pub trait Backend {
 
     /// Blocks until a source is ready, `until` is reached, or the waker was used, and appends the
     /// sources that are ready to `ready`. With `None` it waits without a time limit; if `until` has
-    /// already passed, it only polls. It may return early without any event.
+    /// already passed, it only polls, and must append every source that is ready, up to its
+    /// capacity. Otherwise it may return early without any event.
     ///
     /// # Errors
     ///

@@ -31,11 +31,6 @@ pub struct Config {
     pub(crate) on_panic: OnPanic,
     pub(crate) seed: Option<u64>,
     pub(crate) time_handlers: bool,
-    /// Whether calls are observed at all, for `time_handlers` or a watchdog. If not, a call costs
-    /// one test.
-    pub(crate) observes_calls: bool,
-    /// Whether calls are observed in every turn. For samples they are observed in some turns only.
-    pub(crate) observes_all_calls: bool,
     /// The handlers of a turn are timed for the samples if these bits of its number are zero.
     pub(crate) sample_mask: u64,
     pub(crate) keep_ages: bool,
@@ -113,8 +108,6 @@ impl Config {
             on_panic: OnPanic::EndMachine,
             seed: None,
             time_handlers: false,
-            observes_calls: false,
-            observes_all_calls: false,
             sample_mask: 63,
             keep_ages: false,
             observer: None,
@@ -236,8 +229,6 @@ impl Config {
     pub fn time_handlers(mut self, yes: bool) -> Config {
         self.time_handlers = yes;
         // A call checks only this flag, which a watchdog sets too.
-        self.observes_calls = yes;
-        self.observes_all_calls = yes;
         self
     }
 

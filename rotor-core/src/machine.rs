@@ -231,10 +231,10 @@ pub trait Machine: Sized {
         error: SpawnError<Self::Seed>,
         scope: &mut Scope<'_, Self::Context>,
     ) -> Response<Self, Self::Seed> {
-        let _ = scope;
         // The error is reported nowhere else, and a default must not swallow an error.
         // `Debug` shows its causes.
-        log::warn!("{} could not spawn: {error:?}", type_name::<Self>());
+        let (token, name) = (scope.token(), self.type_name());
+        crate::guard::log_guarded!(warn, "machine {token} ({name}) could not spawn: {error:?}");
         // Before there is a return value, which would leak if the drop of the seed panicked
         // (rust-lang/rust#47949).
         drop(error);
@@ -258,7 +258,8 @@ pub trait Machine: Sized {
     }
 
     /// Called when the loop is draining. The machine should finish its work before `until`; at that
-    /// time the remaining machines are dropped.
+    /// time the remaining machines are dropped. Also called if a scan has asked only this machine to
+    /// end ([`Verdict::Drain`](crate::Verdict::Drain)): then `until` is now, and it is not dropped.
     ///
     /// The loop calls this once for each machine; for machines that are made during the drain, once
     /// after they were made. A machine that has called [`wait_for_others`](Scope::wait_for_others)

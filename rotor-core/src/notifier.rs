@@ -19,8 +19,8 @@ use crate::wake_queue::WakeQueue;
 ///
 /// A machine that wakes itself in a handler is called in the next turn, after the others, so it
 /// cannot starve them. If it wakes itself in [`create`](crate::Machine::create), it is called in
-/// the same turn, like a machine that is woken by another one: in the order of the wake-ups, and
-/// within [`Config::wakeups_per_turn`](crate::Config::wakeups_per_turn).
+/// the same turn if an event or a wake-up led to its spawn, after the machines that were woken
+/// before, and within [`Config::wakeups_per_turn`](crate::Config::wakeups_per_turn).
 ///
 /// ```
 /// # use rotor_core::Notifier;

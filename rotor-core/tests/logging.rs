@@ -175,8 +175,10 @@ fn a_failed_machine_is_logged_once_and_a_finished_one_is_not() {
     assert!(matches!(&warned[..], [once] if once.starts_with(text)), "{warned:?}");
 
     let mut spawning = Loop::new(&config).expect("there are descriptors").instantiate(());
-    spawning.add_machine_with(|_| Response::again(Spawner)).expect("there is room");
+    let made = spawning.add_machine_with(|_| Response::again(Spawner));
+    let token = made.expect("there is room");
     spawning.turn(Some(Duration::ZERO)).expect("polling never fails");
     let why = "the machine could not be made: no number: invalid digit found in string";
-    assert_eq!(take_logged(Level::Warn), [format!("logging::Spawner could not spawn: {why}")]);
+    let text = format!("machine {token} (logging::Spawner) could not spawn: {why}");
+    assert_eq!(take_logged(Level::Warn), [text]);
 }

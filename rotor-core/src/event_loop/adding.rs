@@ -35,7 +35,8 @@ pub enum AddError<F> {
 }
 
 impl<F> PendingAdd<F> {
-    /// Blocks until the loop has made the machine, or has failed to.
+    /// Blocks until the loop has made the machine, or has failed to. If `run` has returned, this
+    /// waits until the loop is run again or dropped.
     ///
     /// Do not call this in a handler, and never in a handler of the same loop, which would wait for
     /// itself forever.

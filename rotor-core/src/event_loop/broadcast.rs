@@ -43,7 +43,7 @@ pub struct Broadcast<M: Machine> {
 pub enum PostError<F> {
     /// `Config::posts_max` requests are waiting already. Post fewer, or post later.
     Full(F),
-    /// The loop is gone.
+    /// The loop was dropped.
     Closed(F),
 }
 
@@ -56,7 +56,8 @@ impl<M: Machine> Broadcast<M> {
     ///
     /// `f` must not block. If it panics, the panic is logged and nothing else is lost. A loop that
     /// has no machines left runs the posted closures before it ends, so a closure that posts itself
-    /// again each time keeps the loop running. A loop that is stopped or drained drops it.
+    /// again each time keeps the loop running. If the loop was stopped or has drained, `f` waits
+    /// until it is run again, and is dropped with it.
     ///
     /// # Errors
     ///
@@ -219,8 +220,8 @@ impl<M: Machine> PostQueue<M> {
         if self.is_empty() {
             return;
         }
-        // This is the only work of a turn that is held in local variables. Each closure has its own
-        // guard, so a panic of one does not lose the others.
+        // Held in local variables, unlike other work of a turn. Each closure has its own guard, so a
+        // panic of one does not lose the others.
         let (posts, ends) = self.take_all();
         for end in ends {
             dispatch.clock().before_call(refs.backend, refs.environment);

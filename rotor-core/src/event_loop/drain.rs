@@ -135,7 +135,7 @@ impl DrainProgress {
     }
 
     /// Returns whether there are machines to be told in the next turn. The last other machines may
-    /// have ended after `tell`: by `make_room`, or in a turn that a panic ended.
+    /// have ended after `notify`: by `make_room`, or in a turn that a panic ended.
     #[inline]
     pub(super) fn is_due<M: Machine>(
         &self,

@@ -42,8 +42,8 @@ pub struct Response<M, N = Infallible> {
 pub enum Answer<M, N = Infallible> {
     /// Keeps the machine until its next event.
     Continue(M),
-    /// Calls `ready` again in the next turn, after the other machines, with the events that have
-    /// arrived by then.
+    /// Calls `ready` again in the next turn, after the other machines, with the events of this call
+    /// and those that have arrived by then.
     Again(M),
     /// Makes a machine from the seed, then calls `spawned` or `spawn_error`.
     Spawn(M, N),
@@ -105,7 +105,8 @@ impl<M, N> Response<M, N> {
     }
 
     /// Ends the machine because it has failed. The loop logs the error once, counts it, passes it
-    /// to the observer and goes on.
+    /// to the observer and goes on. In [`create`](crate::Machine::create), the machine that spawns
+    /// gets the error instead.
     pub fn error(error: impl Into<BoxError>) -> Response<M, N> {
         Response { answer: Answer::Error(error.into()), deadline: Deadline::Never }
     }
@@ -153,8 +154,10 @@ impl<M, N> Response<M, N> {
     #[inline]
     pub fn with(mut self, deadline: Deadline) -> Response<M, N> {
         // This is not an error: a layer may set a deadline whatever its inner machine has answered.
-        if matches!(self.answer, Answer::Done | Answer::Error(_)) && deadline != Deadline::Never {
-            log::debug!("a deadline on an answer that ends the machine is ignored");
+        if matches!(self.answer, Answer::Done | Answer::Error(_)) {
+            if let Deadline::At(_) = deadline {
+                log::debug!("a deadline on an answer that ends the machine is ignored");
+            }
             return self;
         }
         self.deadline = deadline;

@@ -26,7 +26,8 @@ impl<C> Scope<'_, C> {
     /// [`make_room`](crate::Machine::make_room), in the scopes of [`split`](Scope::split), and if
     /// no thread is left ([`Blocking::threads_max`](crate::Blocking::threads_max)). Statistics
     /// count both cases ([`Stats::handed_over`](crate::Stats::handed_over)). In both,
-    /// [`now`](Scope::now) is read anew afterwards.
+    /// [`now`](Scope::now) is read anew afterwards. If the loop was already taken from this
+    /// handler, `f` simply runs.
     ///
     /// If the loop is dropped before `f` returns, the handler does not go on: it is unwound from
     /// here as by a panic, which is not reported, and its machine is dropped.

@@ -185,9 +185,9 @@ impl<'a, C> ContextRef<'a, C> {
         }
     }
 
-    /// Returns the thread that runs the loop, if others may run it while the handler runs.
+    /// Returns the thread that runs the loop, if the loop may be taken from the handler at any time.
     #[inline(always)]
-    pub(super) fn loop_holder(&self) -> Option<&dyn LoopHolder<C>> {
+    pub(super) fn takeover_holder(&self) -> Option<&dyn LoopHolder<C>> {
         match &self.indirect {
             Some(IndirectContext { place: None, holder }) => Some(*holder),
             _ => None,

@@ -135,7 +135,7 @@ impl<C> Scope<'_, C> {
         });
         match work {
             Some(work) => Err(OffloadFull(work)),
-            None => Ok(given.expect("who took the work made its future")),
+            None => Ok(given.expect("the job was made, and its future with it")),
         }
     }
 }

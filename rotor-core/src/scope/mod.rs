@@ -194,8 +194,8 @@ impl<'a, C> Scope<'a, C> {
 
     /// Reads the clock, and sets the loop's time if this thread runs the loop.
     fn refresh_now(&self) -> Time {
-        match self.context.loop_holder() {
-            Some(hand) => hand.refresh_now().unwrap_or_else(|| self.environment.handle.now()),
+        match self.context.takeover_holder() {
+            Some(holder) => holder.refresh_now().unwrap_or_else(|| self.environment.handle.now()),
             None => self.environment.refresh_now(),
         }
     }
@@ -208,7 +208,7 @@ impl<'a, C> Scope<'a, C> {
     pub fn stop_loop(&self) {
         self.environment.stop.store(true, SeqCst);
         // Another thread may be running the loop by now, and be asleep in its wait.
-        if self.context.loop_holder().is_some() {
+        if self.context.takeover_holder().is_some() {
             self.environment.wakes.wake_loop();
         }
     }

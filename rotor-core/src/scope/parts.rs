@@ -25,7 +25,7 @@ impl<'a, C> Scope<'a, C> {
     pub fn split(&mut self) -> (&mut C, EarlyScope<'_>) {
         // This does not allocate: the type has no size.
         let nothing = Box::leak(Box::new(NoContext));
-        let may_be_taken = self.context.loop_holder().is_some();
+        let may_be_taken = self.context.takeover_holder().is_some();
         let early = Scope {
             context: if may_be_taken {
                 ContextRef::split_off(nothing)

@@ -8,7 +8,8 @@ impl<C> Scope<'_, C> {
     ///
     /// A machine that is woken in its own handler is called in the next turn, after the others. A
     /// machine that is woken in its own [`create`](crate::Machine::create) is called in the same
-    /// turn.
+    /// turn, if an event or a wake-up led to its spawn, and in the next turn if a deadline or a
+    /// closure did.
     pub fn notifier(&self) -> Notifier {
         Notifier::new(self.environment.wakes.clone(), self.token, self.part)
     }
@@ -19,13 +20,16 @@ impl<C> Scope<'_, C> {
     ///
     /// Called in a handler, it leads to one `wakeup` in the next turn, however often it was called
     /// and whoever else has woken the machine meanwhile. After an answer of
-    /// [`spawn`](crate::Response::spawn), that `wakeup` comes after the result of the spawn. Called
-    /// in [`create`](crate::Machine::create), it leads to a `wakeup` in the same turn, after the
-    /// machines that were woken before. If the handler panics or ends the machine, the wake-up is
-    /// cancelled; after a panic under [`guard`](Scope::guard) it is not.
+    /// [`spawn`](crate::Response::spawn), that `wakeup` comes after the result of the spawn, and a
+    /// turn later if the spawn was deferred. Called in [`create`](crate::Machine::create), it leads
+    /// to a `wakeup` in the same turn if an event or a wake-up led to the spawn, otherwise in the
+    /// next one. If the handler panics or ends the machine, the wake-up is cancelled; after a panic
+    /// under [`guard`](Scope::guard) it is not.
     ///
     /// It costs a plain write, in `create` too, whereas a new notifier takes five atomic operations
-    /// from its creation to the call of `wakeup`. For a part, this method takes those five as well.
+    /// from its creation to the call of `wakeup`. For a part, each call costs as much as a new
+    /// notifier of a part: an allocation, and an entry in a channel, which is read in the next turn.
+    /// So keep a [notifier](Scope::notifier) if a part wakes itself often.
     ///
     /// A machine that has more to do with its *socket* answers [`again`](crate::Response::again)
     /// instead: the loop then polls the sockets of the other machines first.
@@ -35,8 +39,8 @@ impl<C> Scope<'_, C> {
     pub fn wake_self(&self) {
         if self.part != 0 {
             self.wake_by_notifier();
-        } else if let Some(hand) = self.context.loop_holder() {
-            if !hand.record_self_wakeup() {
+        } else if let Some(holder) = self.context.takeover_holder() {
+            if !holder.record_self_wakeup() {
                 self.wake_by_notifier();
             }
         } else {

@@ -94,11 +94,7 @@ impl<M: Machine, B> Core<M, B> {
         environment: &AnyEnvironment,
         seed: M::Seed,
     ) -> Result<Token, SpawnError<M::Seed>> {
-        let created =
-            self.dispatch.create_from_seed(context, environment, &self.config, None, seed);
-        // Its caller has got the error of a panic, and the loop goes on, even with `StopLoop`.
-        *self.dispatch.stop_reason() = None;
-        created
+        self.dispatch.create_from_seed(context, environment, &self.config, None, seed)
     }
 
     /// Starts watching the loop, if so configured, while it runs on this thread.
@@ -112,8 +108,6 @@ impl<M: Machine, B> Core<M, B> {
         let (heartbeat, watched) =
             watch.start(watchdog, self.dispatch.monitor().counters().lag_counters(), wakes)?;
         self.dispatch.monitor_mut().set_heartbeat(heartbeat);
-        self.config.observes_calls = true;
-        self.config.observes_all_calls = true;
         Some(watched)
     }
 

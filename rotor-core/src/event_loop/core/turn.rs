@@ -34,7 +34,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
     ///
     /// # Errors
     ///
-    /// Fails if the backend can no longer wait, or panics.
+    /// Fails if the backend can no longer wait, or if it or its clock panics between two calls. A
+    /// panic while it waits is not caught here.
     pub(in crate::event_loop) fn turn(
         &mut self,
         context: &mut M::Context,
@@ -82,7 +83,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         }
         let polled = self.wait_or_poll(environment, repeated, control, wait)?;
         let begun = environment.refresh_now();
-        self.set_turn_limits(control, begun, polled);
+        self.open_turn(control, begun, polled);
         Ok(Continue(begun))
     }
 
@@ -133,18 +134,15 @@ impl<M: Machine, B: Backend> Core<M, B> {
             repeated.run(&mut due.refs, due.dispatch, &mut self.verdicts);
             self.verdicts.apply(environment, due.dispatch);
         }
+        // The last step: the turn can be stopped in it, and never behind it.
         due.caller.enter_step(Step::Drain);
         Ok(self.drain.notify(due))
     }
 
-    /// Sets the limits of this turn.
-    fn set_turn_limits(&mut self, control: &Control, begun: Time, polled: bool) {
+    /// Counts the turn, and sets its limits.
+    fn open_turn(&mut self, control: &Control, begun: Time, polled: bool) {
         self.dispatch.clock().record_reading(begun);
-        self.dispatch.monitor_mut().stats().turns += 1;
-        let counters = self.dispatch.monitor().counters();
-        counters.times().record_turn_start(begun);
-        let is_sampled = counters.is_sampled(self.config.sample_mask);
-        self.config.observes_calls = self.config.observes_all_calls | is_sampled;
+        self.dispatch.monitor_mut().begin_turn(&self.config, begun);
         self.verdicts.begin_turn(self.config.scan_budget);
         let machines = self.dispatch.slots().len();
         let queue = self.dispatch.queue();
@@ -210,6 +208,7 @@ pub(in crate::event_loop) enum Step {
     Overdue,
     Closures,
     Drain,
+    /// All due work is done, or a panic has stopped the turn.
     End,
 }
 

@@ -49,15 +49,15 @@ impl<M: Machine, B: Backend> Core<M, B> {
             && !environment.stop.load(SeqCst)
             && self.posts.is_empty();
         let until = if may_sleep { until } else { Some(Time::ZERO) };
-        if self.config.observes_calls {
+        if self.dispatch.monitor_mut().heartbeat().is_some() {
             self.wait_watched(until, may_sleep)?;
         } else {
-            self.backend.wait(until, queue.events())?;
+            self.backend.wait(until, self.dispatch.queue().events())?;
         }
         Ok(true)
     }
 
-    /// Waits, and tells the watchdog about it if there is one.
+    /// Waits, and tells the watchdog about it.
     #[inline(never)]
     fn wait_watched(&mut self, until: Option<Time>, may_sleep: bool) -> std::io::Result<()> {
         if may_sleep && let Some(heartbeat) = self.dispatch.monitor_mut().heartbeat() {

@@ -32,7 +32,7 @@ impl<M: Machine> Dispatch<M> {
         woken: WakeTarget<'_>,
     ) {
         let events = ready_events(event());
-        let is_observed = refs.config.observes_calls;
+        let is_observed = self.monitor.observes_calls();
         let mut started = None;
         if is_observed {
             let slots = self.scheduler.slots();

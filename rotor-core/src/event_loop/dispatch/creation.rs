@@ -32,12 +32,11 @@ impl<M: Machine> Dispatch<M> {
             let mut scope = Scope::new(context, environment, token, WakeTarget::default());
             M::create(seed, &mut scope)
         });
-        self.store_created(environment, config, token, created)
+        self.store_created(environment, config, token, spawner.is_some(), created)
             .map_err(|cause| SpawnError { cause, seed: None })
     }
 
-    /// Makes a machine by a closure that gets its token. A panic of the closure does not stop the
-    /// loop, even with `StopLoop`, because the closure's owner gets the error.
+    /// Makes a machine by a closure that gets its token.
     pub(in crate::event_loop) fn create_with(
         &mut self,
         environment: &AnyEnvironment,
@@ -48,11 +47,8 @@ impl<M: Machine> Dispatch<M> {
             return Err(SpawnError { cause: SpawnCause::SlabFull, seed: None });
         };
         let created = guard(|| make(token));
-        // Put back: it may be that of a machine that was made in this turn.
-        let stop_reason = self.stop_reason.take();
-        let stored = self.store_created(environment, config, token, created);
-        self.stop_reason = stop_reason;
-        stored.map_err(|cause| SpawnError { cause, seed: None })
+        self.store_created(environment, config, token, false, created)
+            .map_err(|cause| SpawnError { cause, seed: None })
     }
 
     /// Takes a slot for a machine that is about to be made, unless all free slots are promised to
@@ -77,6 +73,7 @@ impl<M: Machine> Dispatch<M> {
         environment: &AnyEnvironment,
         config: &Config,
         token: Token,
+        is_spawned: bool,
         created: Result<Response<M>, Panicked>,
     ) -> Result<Token, SpawnCause> {
         // Taken in any case, so that it is not left for the next machine.
@@ -84,7 +81,7 @@ impl<M: Machine> Dispatch<M> {
         let response = match created {
             Ok(response) => response,
             Err(panicked) => {
-                return Err(self.create_panicked(environment, config, token, panicked));
+                return Err(self.create_panicked(environment, config, token, is_spawned, panicked));
             }
         };
         match response.answer {

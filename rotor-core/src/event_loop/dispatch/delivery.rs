@@ -55,7 +55,7 @@ impl<M: Machine, B: Backend, C: Caller<M>> Delivery<'_, M, B, C> {
         // A machine that returned `again` is called once, behind the others, with all events that
         // came meanwhile.
         if !self.dispatch.scheduler.slots().can_be_called_unless(token, Calls::READY) {
-            self.dispatch.defer_ready(token, events);
+            self.dispatch.postpone_ready(token, events);
             return Continue(());
         }
         self.dispatch.monitor.stats().events += 1;
@@ -94,7 +94,7 @@ impl<M: Machine, B: Backend, C: Caller<M>> Delivery<'_, M, B, C> {
             return Continue(());
         }
         if !scheduler.slots().can_be_called(token) {
-            self.dispatch.defer_call(token, wakeup_calls(whole));
+            self.dispatch.postpone_call(token, wakeup_calls(whole));
             return Continue(());
         }
         self.dispatch.monitor.stats().wakeups += 1;
@@ -142,7 +142,7 @@ impl<M: Machine, B: Backend, C: Caller<M>> Delivery<'_, M, B, C> {
         let environment = self.refs.environment;
         let until = environment.drain_until().unwrap_or_else(|| environment.now());
         if !self.dispatch.scheduler.slots().can_be_called(token) {
-            self.dispatch.defer_call(token, Calls::DRAINING);
+            self.dispatch.postpone_call(token, Calls::DRAINING);
             return Continue(());
         }
         self.call_cheaply(token, CallKind::Draining(until))
@@ -168,7 +168,7 @@ impl<M: Machine, B: Backend, C: Caller<M>> Delivery<'_, M, B, C> {
 
     fn deliver_timeout(&mut self, token: Token) -> ControlFlow<()> {
         if !self.dispatch.scheduler.slots().can_be_called(token) {
-            self.dispatch.defer_timeout(self.refs.environment.now(), token);
+            self.dispatch.postpone_timeout(self.refs.environment.now(), token);
             return Continue(());
         }
         self.dispatch.scheduler.slots_mut().clear_deadline(token);
@@ -200,15 +200,15 @@ impl<M: Machine> Dispatch<M> {
     /// Keeps the events for a machine that cannot be called now.
     #[cold]
     #[inline(never)]
-    fn defer_ready(&mut self, token: Token, events: EventSet) {
+    fn postpone_ready(&mut self, token: Token, events: EventSet) {
         if !self.scheduler.mark_ready_pending(token, events) {
             self.monitor.stats().stale += 1;
         }
     }
 
-    /// Keeps another call for a machine that cannot be called now.
+    /// Keeps a call other than `ready` for a machine that cannot be called now.
     #[cold]
-    fn defer_call(&mut self, token: Token, calls: Calls) {
+    fn postpone_call(&mut self, token: Token, calls: Calls) {
         if self.scheduler.queue().wakes().is_alive(token) {
             self.scheduler.mark_pending(token, calls);
         } else {

@@ -38,7 +38,7 @@ impl<M: Machine> Dispatch<M> {
 
     /// Notes that the deadline of a machine has passed that cannot be called now.
     #[cold]
-    pub(super) fn defer_timeout(&mut self, now: Time, token: Token) {
+    pub(super) fn postpone_timeout(&mut self, now: Time, token: Token) {
         if self.detached.record_timeout(token) {
             self.scheduler.slots_mut().clear_deadline(token);
         } else {

@@ -82,19 +82,25 @@ impl<M: Machine> Dispatch<M> {
             drop_guarded(machine, "a machine whose handler had panicked");
         }
         self.count_panic(environment, config, callee, panicked);
+        self.stop_after_panic(config, callee.token);
         Ok(callee.token)
     }
 
-    /// Ends a machine whose `create` has panicked.
+    /// Ends a machine whose `create` has panicked. If that was called from outside, its caller gets
+    /// the error, and the loop goes on even with `StopLoop`.
     pub(super) fn create_panicked(
         &mut self,
         environment: &AnyEnvironment,
         config: &Config,
         token: Token,
+        is_spawned: bool,
         panicked: Panicked,
     ) -> SpawnCause {
         let callee = Callee::unnamed::<M>(token);
         self.count_panic(environment, config, callee, &panicked);
+        if is_spawned {
+            self.stop_after_panic(config, token);
+        }
         SpawnCause::Panicked(panicked)
     }
 
@@ -108,9 +114,12 @@ impl<M: Machine> Dispatch<M> {
         self.monitor.stats().panicked += 1;
         self.scheduler.release_slot(environment, callee.token);
         report_failure(config, callee, FailureCause::Panic(panicked));
+    }
+
+    fn stop_after_panic(&mut self, config: &Config, token: Token) {
         if config.on_panic == OnPanic::StopLoop {
             // After a panic in `create` the turn goes on, and the first one counts.
-            self.stop_reason.get_or_insert(Exit::Panicked { token: callee.token });
+            self.stop_reason.get_or_insert(Exit::Panicked { token });
         }
     }
 }

@@ -129,7 +129,7 @@ impl<M: Machine> Dispatch<M> {
         }
     }
 
-    /// Does the same while handlers are detached, possibly including this one.
+    /// Applies a response while handlers are detached, possibly including this one.
     #[cold]
     #[inline(never)]
     fn apply_response_with_detached<B: Backend>(

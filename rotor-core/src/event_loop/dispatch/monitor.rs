@@ -22,13 +22,16 @@ pub(in crate::event_loop) struct Monitor {
     counters: Counters,
     /// The machine whose handler is running.
     callee: Option<Callee>,
+    /// Whether the calls of this turn are shown to the watchdog, or timed. If not, a call costs one
+    /// test.
+    observes_calls: bool,
     /// The state that the watchdog sees.
     heartbeat: Option<HeartbeatWriter>,
 }
 
 impl Monitor {
     pub(super) fn new(counters: Counters) -> Monitor {
-        Monitor { counters, callee: None, heartbeat: None }
+        Monitor { counters, callee: None, observes_calls: false, heartbeat: None }
     }
 
     pub(in crate::event_loop) fn counters(&self) -> &Counters {
@@ -58,6 +61,20 @@ impl Monitor {
 
 /// The running handler.
 impl Monitor {
+    /// Counts a turn, and decides whether its calls are observed.
+    #[inline]
+    pub(in crate::event_loop) fn begin_turn(&mut self, config: &Config, begun: Time) {
+        self.counters.stats.turns += 1;
+        self.counters.times().record_turn_start(begun);
+        let is_sampled = self.counters.is_sampled(config.sample_mask);
+        self.observes_calls = self.heartbeat.is_some() | config.time_handlers | is_sampled;
+    }
+
+    #[inline(always)]
+    pub(super) fn observes_calls(&self) -> bool {
+        self.observes_calls
+    }
+
     /// The machine whose handler is running.
     #[inline(always)]
     pub(super) fn callee(&mut self) -> &mut Option<Callee> {
@@ -83,7 +100,7 @@ impl Monitor {
         machine: &M,
     ) -> (Callee, Option<Time>) {
         let callee = self.name(token, machine);
-        let started = match config.observes_calls {
+        let started = match self.observes_calls {
             true => self.observe_call_out_of_line(environment, config, callee),
             false => None,
         };

@@ -37,23 +37,22 @@ pub(super) struct RunQueue<S> {
     runnable: Backlog<Token>,
     /// Spawns beyond the budget of their event.
     deferred: Backlog<(Token, S)>,
-    /// Slots taken from the wake queue. `wakeups_left` is how many more wake-ups this turn may
-    /// deliver.
+    /// Slots taken from the wake queue.
     woken: Batch<u32>,
+    /// How many more wake-ups this turn may deliver.
     wakeups_left: u32,
-    /// Machines that woke themselves in `create`, before any other code could wake them, which
-    /// needs no synchronization with other threads. They are called in line with the other woken
-    /// machines.
+    /// Machines that woke themselves in `create`. Kept apart from `wakes`, so that this needs no
+    /// atomic operations. They are called after those that were taken from there.
     woken_in_create: Backlog<Token>,
     wakes: Arc<WakeQueue>,
     parts: WokenParts,
-    /// Slots whose deadlines have passed. `timeouts_left` is how many more deadlines may fire in
-    /// this turn.
+    /// Slots whose deadlines have passed.
     expired: VecDeque<Due>,
+    /// How many more deadlines may fire in this turn.
     timeouts_left: u32,
-    /// Machines that returned a deadline that had passed. The first `overdue_left` are called in
-    /// this turn, once that number is known.
+    /// Machines that returned a deadline that had passed.
     overdue: VecDeque<Token>,
+    /// How many of these this turn still calls, once that is known.
     overdue_left: Option<usize>,
     /// The number of this turn: 1 to 255, then 1 again.
     turn: u8,

@@ -23,7 +23,7 @@ pub(in crate::event_loop) enum WaitMode {
 /// input, perhaps much, so other machines' sockets are polled first.
 pub(in crate::event_loop) struct Pace {
     polled_at: Time,
-    /// All events until this time have been reported.
+    /// All events until this time have been reported, unless the last poll was full.
     reported_until: Time,
     /// When the last turn ended.
     ended_at: Time,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            reserve()                put()
-//!  Vacant ──────────────▶ Running ───────────▶ Waiting ──┐ for_call()
+//!  Vacant ──────────────▶ Running ───────────▶ Waiting ──┐ lend_for_call()
 //!    ▲                     │   ▲                  │ ▲    │
 //!    │        end()        │   │  lift(), take()  │ └────┘
 //!    └─────────────────────┘   └──────────────────┘
@@ -188,7 +188,7 @@ impl<M> Slots<M> {
         if self.is_current(token) { self.lift(token.index()) } else { None }
     }
 
-    /// Does the same for a machine that is known to be there.
+    /// Takes a machine out of its slot, without a check of its generation.
     #[inline(always)]
     pub(super) fn lift(&mut self, index: u32) -> LiftedMachine<M> {
         let slot = self.slots.get_mut(index as usize)?;
@@ -287,7 +287,7 @@ impl<M> Slots<M> {
         })
     }
 
-    /// Returns the token of the machine in a slot, and the machine unless it is in a handler.
+    /// Returns the token of the machine in a slot, and the machine unless a handler has taken it.
     pub(super) fn at(&self, index: u32) -> Option<(Token, Option<&M>)> {
         match self.slots.get(index as usize)? {
             Slot::Waiting { machine, .. } => Some((self.token(index), Some(machine))),
@@ -296,12 +296,9 @@ impl<M> Slots<M> {
         }
     }
 
-    /// Returns the machine in a slot, unless it is in a handler.
+    /// Returns the machine in a slot, unless a handler has taken it.
     pub(super) fn machine_at(&self, index: u32) -> Option<&M> {
-        match self.slots.get(index as usize)? {
-            Slot::Waiting { machine, .. } => Some(machine),
-            _ => None,
-        }
+        self.at(index)?.1
     }
 
     /// Returns whether the machine with this token exists, in its slot or in a handler.
