@@ -244,6 +244,21 @@ fn a_panic_in_create_stops_the_loop_if_configured() {
 }
 
 #[test]
+fn the_first_panic_of_a_turn_is_why_the_loop_stops() {
+    let manual = Manual::new();
+    let config = Config::new().exit(ExitPolicy::OnRequest).on_panic(OnPanic::StopLoop);
+    let mut instance = empty(&manual, &config);
+    let (token, _) = add(&mut instance, |call, _| match call {
+        Call::Ready(_) => Response::spawn((), Seed::new("child", |_| panic!("in create"))),
+        _ => panic!("at the error of the spawn"),
+    });
+    manual.feed(token, EventSet::READABLE);
+    let exit = instance.run().expect("it can wait");
+    assert!(matches!(exit, Exit::Panicked { token: first } if first != token), "{exit:?}");
+    assert_eq!(instance.stats().read().panicked, 2);
+}
+
+#[test]
 fn a_panic_in_an_added_machines_closure_does_not_stop_the_loop() {
     let manual = Manual::new();
     let config = Config::new().exit(ExitPolicy::OnRequest).on_panic(OnPanic::StopLoop);
