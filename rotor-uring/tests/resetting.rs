@@ -102,7 +102,29 @@ fn an_end_before_a_reset_is_read_as_an_end() {
         rig.until(|_| not_yet(client.peek(&mut [0; 6])) == Some(6));
         // It has not read that, so its kernel resets.
         drop(client);
-        server.write_all(&[0; 100]).expect("it is taken");
+        let written = server.write(&[0; 100]).map_err(|error| error.kind());
+        assert_eq!(written, Err(ErrorKind::BrokenPipe));
         assert_eq!(read_to_end(&mut rig, &mut server), (b"all".to_vec(), Ok(())));
     }
+}
+
+#[test]
+fn bytes_that_no_wait_has_taken_count_as_unread_when_dropped() {
+    // One completion per turn, so those of the other streams are not taken.
+    let Some(mut rig) = Rig::open(&UringConfig::new().events_max(1)) else { return };
+    let mut pairs: Vec<_> = (0..4).map(|_| rig.pair()).collect();
+    rig.turns(50);
+    pairs.iter_mut().for_each(|(_, client)| client.write_all(b"unread").expect("it fits"));
+    rig.turn();
+    let (servers, mut clients): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+    drop(servers);
+    for client in &mut clients {
+        let mut end = Ok(1);
+        rig.until(|_| {
+            end = client.read(&mut [0; 9]).map_err(|error| error.kind());
+            end != Err(ErrorKind::WouldBlock)
+        });
+        assert_eq!(end, Err(ErrorKind::ConnectionReset));
+    }
+    rig.until(|rig| rig.stats().sockets == 0);
 }

@@ -271,6 +271,10 @@ impl Driver {
 
     /// Handles a dropped socket. What was written to it is still sent, for a while.
     pub(crate) fn drop_socket(&mut self, id: Id) {
+        // A completion that no wait has taken may have delivered bytes to it.
+        if self.ring.has_completions() {
+            self.take_completed();
+        }
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.is_dropped = true;
         socket.deregister();

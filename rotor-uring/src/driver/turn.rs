@@ -64,19 +64,33 @@ impl Driver {
         let mut left = self.config.events_max;
         loop {
             let before = left;
-            while left > 0
-                && let Some(completion) = self.ring.next_completion()
-            {
+            while left > 0 && self.take_completion(ready) {
                 left -= 1;
-                if let Some(completion) = completion {
-                    self.handle_completion(completion, ready);
-                }
             }
             if before - left < FULL_BATCH_MIN || left == 0 {
                 return Ok(left == 0);
             }
             self.ring.enter(Wait::RunTaskWork)?;
         }
+    }
+
+    /// Handles the next completion. Returns whether there was one.
+    #[inline]
+    fn take_completion(&mut self, ready: &mut Ready) -> bool {
+        let Some(completion) = self.ring.next_completion() else { return false };
+        if let Some(completion) = completion {
+            self.handle_completion(completion, ready);
+        }
+        true
+    }
+
+    /// Takes, during a turn, the completions that the wait has left: at most as many as the
+    /// completion queue has. The machines are told when the turn ends.
+    #[cold]
+    pub(super) fn take_completed(&mut self) {
+        let mut late_events = Ready::new();
+        while self.take_completion(&mut late_events) {}
+        self.late_events.append(&mut late_events);
     }
 
     pub(super) fn choose_wait(&mut self, until: Option<Time>) -> Wait {
