@@ -8,6 +8,10 @@
 //!                ├─ failed, panicked, late: RST_STREAM(CANCEL | INTERNAL_ERROR)
 //!                └─ RST_STREAM, connection lost: gets what has arrived, then (none)
 //! ```
+//!
+//! If a protocol that holds its input is late because its peer does not take the output, the output
+//! is discarded, but the stream stays open until the protocol ends: it still gets its input. Then
+//! RST_STREAM(CANCEL) follows, never END_STREAM.
 
 use std::any::type_name;
 use std::error::Error;

@@ -303,10 +303,13 @@ impl Output {
         }
     }
 
-    /// Discards everything that waits.
+    /// Discards everything that waits, including an end, which would follow a gap.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.later = None;
+        if self.end == EndState::Requested {
+            self.end = EndState::Open;
+        }
     }
 
     pub(crate) fn end_state(&self) -> EndState {

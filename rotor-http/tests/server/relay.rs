@@ -10,7 +10,7 @@ use crate::probe::{TestContext, seconds};
 /// Echoes every byte in brackets, and waits without a deadline. Some bytes have another effect: `!`
 /// panics, `F` fails, `Q` ends the protocol, `E` ends only its output, `T` sets a deadline in ten
 /// seconds, `W` requests a wakeup, `N` waits for the next 65,000 bytes as one piece, `B` writes a
-/// megabyte.
+/// megabyte, `H` does, too, and then holds its input. The word `end` at a wake-up ends its output.
 pub(crate) struct Relay;
 
 impl Protocol for Relay {
@@ -52,6 +52,11 @@ impl Protocol for Relay {
             Some(b'T') => return intent.keep().deadline(scope.now() + seconds(10)),
             Some(b'W') => scope.notifier = Some(scope.notifier()),
             Some(b'N') => return intent.bytes(65_000).keep_deadline(),
+            Some(b'H') => {
+                transport.output.write_all(&[b'h'; 1 << 20]).expect("an open output");
+                scope.notifier = Some(scope.notifier());
+                return intent.hold().no_deadline();
+            }
             Some(b'B') => transport.output.write_all(&[b'b'; 1 << 20]).expect("an open output"),
             _ => {}
         }
@@ -63,7 +68,10 @@ impl Protocol for Relay {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, TestContext>,
     ) -> Intent<Self> {
-        transport.output.write_all(scope.words.as_bytes()).expect("an open output");
+        match scope.words.as_str() {
+            "end" => transport.shutdown_write(),
+            words => transport.output.write_all(words.as_bytes()).expect("an open output"),
+        }
         Intent::of(self).keep().keep_deadline()
     }
 

@@ -239,3 +239,38 @@ fn a_layered_protocol_gets_the_same_events_after_a_reset_as_on_a_socket() {
         }
     }
 }
+
+#[test]
+fn no_orderly_end_follows_discarded_output_of_a_layered_protocol() {
+    // It ends its output before the peer is late, or afterwards.
+    for is_before in [true, false] {
+        let handler = move |me: Probe,
+                            event: &Event,
+                            transport: &mut Transport<'_>,
+                            scope: &mut Scope<'_, Log>| {
+            match event {
+                Event::Create => {
+                    let intent = hold_first(me, event, transport, scope);
+                    if is_before {
+                        transport.shutdown_write();
+                    }
+                    intent
+                }
+                Event::Wakeup => {
+                    transport.shutdown_write();
+                    Intent::of(me).hold().keep_deadline()
+                }
+                _ => Intent::done(),
+            }
+        };
+        let config = StreamConfig::new()
+            .flush_timeout(Duration::from_secs(2))
+            .close_timeout(Duration::from_secs(2));
+        let mut driver = layered(seed(config, handler), 0);
+        driver.advance(Duration::from_secs(3));
+        driver.wakeup();
+        assert_eq!(received(&driver), (String::new(), String::new()), "{is_before}");
+        driver.advance(Duration::from_secs(3));
+        assert_eq!(received(&driver), (String::new(), "R".into()), "{is_before}");
+    }
+}

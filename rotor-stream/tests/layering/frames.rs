@@ -17,6 +17,8 @@ use crate::probe::{Log, Probe, Seed};
 pub(crate) struct Frames {
     probe: Layered<Probe>,
     window: usize,
+    /// Whether the end of the probe's output was sent.
+    has_sent_end: bool,
 }
 
 /// The maximum payload of a frame, in bytes.
@@ -54,8 +56,14 @@ impl Frames {
                 "it did not end well"
             );
         }
-        let end = match ran {
+        let is_ended = matches!(ran, LayeredResult::Waits) && self.probe.output().is_ended();
+        if is_ended && self.probe.output().is_empty() && !self.has_sent_end {
+            transport.output.write_all(b"E\0").expect("open");
+            self.has_sent_end = true;
+        }
+        let end: &[u8] = match ran {
             LayeredResult::Failed(_) => b"R\0",
+            LayeredResult::Done if self.has_sent_end => b"",
             LayeredResult::Done if self.probe.output().is_empty() => b"E\0",
             LayeredResult::Waits | LayeredResult::Again | LayeredResult::Done => {
                 let until = self.probe.deadline();
@@ -78,7 +86,7 @@ impl Protocol for Frames {
         scope: &mut Scope<'_, Log>,
     ) -> Intent<Self> {
         let (probe, ran) = Layered::begin(seed, Buf::new(), true, &within, scope);
-        Frames { probe, window }.follow(ran, transport, scope)
+        Frames { probe, window, has_sent_end: false }.follow(ran, transport, scope)
     }
 
     fn bytes_read(

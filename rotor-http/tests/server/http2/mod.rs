@@ -5,6 +5,7 @@ mod ends;
 mod exchanges;
 mod extremes;
 mod floods;
+mod late_tunnels;
 mod limits;
 mod lingering;
 mod same;

@@ -14,7 +14,7 @@ const RESET: u8 = 3;
 const PRIORITY_UPDATE: u8 = 16;
 
 /// HEADERS of an extended CONNECT.
-fn extended_connect(stream: u32, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
+pub(super) fn extended_connect(stream: u32, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
     let mut all = vec![
         (":method", "CONNECT"),
         (":protocol", "relay"),
@@ -31,7 +31,7 @@ fn connect(stream: u32, authority: &str) -> Vec<u8> {
 }
 
 /// A client with a relay on stream 1 that has sent its greeting.
-fn client_with_relay() -> Client {
+pub(super) fn client_with_relay() -> Client {
     let mut client = Client::new(config());
     client.send(&extended_connect(1, "/up", &[]));
     assert_eq!(client.outcome(1), "200 cut");

@@ -1,0 +1,30 @@
+//! Tunnels whose peers are late, send without end, or leave a frame incomplete.
+
+use super::client::data;
+use super::tunnels::client_with_relay;
+use crate::probe::seconds;
+
+#[test]
+fn no_orderly_end_follows_discarded_output_of_a_tunnel() {
+    // The protocol ends its output before the peer is late, or afterwards.
+    for is_before in [true, false] {
+        let mut client = client_with_relay();
+        client.send(&data(1, b"H", false));
+        client.driver.context_mut().words = "end".to_owned();
+        let notifier = client.driver.context().notifier.clone().expect("it was made");
+        if is_before {
+            notifier.wakeup();
+        }
+        client.driver.advance(seconds(20));
+        if !is_before {
+            notifier.wakeup();
+        }
+        client.driver.settle();
+        client.read();
+        assert_eq!(client.outcome(1), "200 cut", "{is_before}");
+        // Its own end.
+        client.driver.drain(seconds(30));
+        client.read();
+        assert_eq!(client.answer(1).reset, Some(8), "{is_before}");
+    }
+}
