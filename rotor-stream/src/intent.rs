@@ -93,7 +93,8 @@ pub enum Expectation {
     /// arrived by then is passed on first, so that a reset, a failed write or a peer that takes too
     /// little is reported only after the protocol has waited for input again. Until then the protocol
     /// does not learn of it: what it writes is discarded, and a [`Flush`](Expectation::Flush) is
-    /// fulfilled at once.
+    /// fulfilled at once. If it still holds its input after 1,024 of these, it learns of the loss, so
+    /// that a producer without end stops; what has arrived is lost then.
     #[doc(alias = "backpressure")]
     Hold,
 }

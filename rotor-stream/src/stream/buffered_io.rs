@@ -25,8 +25,15 @@ pub(super) struct BufferedIo<S> {
     pub(super) status: Status,
     /// Watches how fast waiting output is taken.
     pub(super) write_rate: RateWatch,
-    /// Why writing has failed; input that the peer sent before is still delivered.
-    pub(super) write_error: Option<io::Error>,
+    /// That writing has failed; input that the peer sent before is still delivered.
+    pub(super) write_failure: Option<Box<WriteFailure>>,
+}
+
+/// Why writing has failed, and what may still follow.
+pub(super) struct WriteFailure {
+    pub(super) error: io::Error,
+    /// How many more times a protocol that holds its input is told of room for its output.
+    pub(super) flushes_left: u32,
 }
 
 impl<S> BufferedIo<S> {
@@ -50,7 +57,7 @@ impl<S: StreamSocket> BufferedIo<S> {
             output: Output::new(),
             status: Status::new(config),
             write_rate: RateWatch::NONE,
-            write_error: None,
+            write_failure: None,
         }
     }
 
@@ -232,7 +239,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// may still exist, for example if a file has become shorter.
     #[cold]
     pub(super) fn reset_if_unsent(&mut self) {
-        if self.has_output() || self.output.is_incomplete() || self.write_error.is_some() {
+        if self.has_output() || self.output.is_incomplete() || self.write_failure.is_some() {
             self.reset();
         }
     }

@@ -35,7 +35,7 @@ pub(super) fn next_phase<P: Protocol, S: StreamSocket>(
         // Its memory is counted when it waits, and it does not wait now.
         Flow::Again(()) => Flow::Again(Phase::Open(open)),
         Flow::Done => {
-            if let Some(error) = io.write_error.take() {
+            if let Some(error) = io.take_write_error() {
                 // Earlier output is lost, although the connection may still exist, for example if a
                 // file has become shorter. Neither later output nor an ordinary end must follow the
                 // gap.
@@ -166,7 +166,7 @@ pub(super) fn make_room<P: Protocol, S: StreamSocket>(
     io.read_ahead_now();
     // The peer has just sent something, or has left: that is handled, and another connection makes
     // room.
-    if io.input.len() != unread || io.status.read_side.has_ended() || io.write_error.is_some() {
+    if io.input.len() != unread || io.status.read_side.has_ended() || io.write_failure.is_some() {
         let flow = open.pass(io, scope);
         return next_phase(open, flow, io, scope);
     }

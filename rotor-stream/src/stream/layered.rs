@@ -301,7 +301,7 @@ impl<P: Protocol> Layered<P> {
                 LayeredResult::Again
             }
             // Nobody takes the rest of its output, or it would follow a gap.
-            Flow::Done if self.io.socket.is_reset || self.io.write_error.is_some() => {
+            Flow::Done if self.io.socket.is_reset || self.io.write_failure.is_some() => {
                 self.fail(None)
             }
             Flow::Done => {

@@ -291,7 +291,7 @@ impl<P: Protocol> OpenProtocol<P> {
         loop {
             // No more output can be written, but input that the peer sent before is still
             // delivered.
-            if io.write_error.is_some() {
+            if io.write_failure.is_some() {
                 return self.action_after_write_error(io, pass);
             }
             // When a budget is used up, the protocol is not called again, but its output is written

@@ -274,3 +274,44 @@ fn no_orderly_end_follows_discarded_output_of_a_layered_protocol() {
         assert_eq!(received(&driver), (String::new(), "R".into()), "{is_before}");
     }
 }
+
+/// Fills its output whenever there is room, without end, and holds its input.
+fn produce(
+    me: Probe,
+    event: &Event,
+    transport: &mut Transport<'_>,
+    _: &mut Scope<'_, Log>,
+) -> Intent<Probe> {
+    if let Event::Create | Event::Flushed = event {
+        transport.output.write_all(&[b'x'; 1000]).expect("open");
+    }
+    Intent::of(me).hold().or_flush(10).no_deadline()
+}
+
+#[test]
+fn a_producer_that_holds_its_input_ends_soon_after_a_loss() {
+    for budget in [1, 1024] {
+        for is_reset in [true, false] {
+            let config =
+                || StreamConfig::new().flush_timeout(Duration::from_secs(3)).calls_budget(budget);
+            let mut direct = probe_with::<false>(config(), |peer| peer.limit_room(0), produce);
+            let mut driver = layered(seed(config(), produce), 0);
+            direct.send(b"ab");
+            driver.send(&frame(b'D', b"ab"));
+            if is_reset {
+                direct.reset();
+                driver.send(&frame(b'R', b""));
+            } else {
+                direct.advance(Duration::from_secs(4));
+                driver.advance(Duration::from_secs(4));
+            }
+            let log = events(direct.context());
+            // It may want its input only after these.
+            let flushes = log.iter().filter(|event| event.starts_with("flushed")).count();
+            assert_eq!(flushes, 1024);
+            assert!(log.last().expect("it was made").starts_with("fatal"));
+            assert_eq!(log, events(driver.context()));
+            assert!(!direct.is_alive());
+        }
+    }
+}

@@ -160,7 +160,7 @@ impl<S: StreamSocket> BufferedIo<S> {
             return false;
         }
         self.read_ahead(pass);
-        self.status.writable || self.write_error.is_some()
+        self.status.writable || self.write_failure.is_some()
     }
 
     /// Reads ahead without an event.

@@ -7,11 +7,16 @@ use std::net::Shutdown;
 use rotor_core::Time;
 use rotor_core::net::StreamSocket;
 
-use super::BufferedIo;
+use super::{BufferedIo, WriteFailure};
 use crate::least_rate::RateWatch;
 use crate::output::EndState;
 use crate::status::Flags;
 use crate::stream::pass::Pass;
+
+/// How many times a protocol that holds its input is told of room for its output after writing has
+/// failed, so that it can finish what it is writing before it takes its input. A producer without
+/// end would go on as fast as the CPU allows.
+const FLUSHES_MAX: u32 = 1024;
 
 /// The result of writing.
 pub(in crate::stream) enum WriteResult {
@@ -27,8 +32,14 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// Notes that writing has failed: no more output can be written, but there may be input.
     #[cold]
     pub(in crate::stream) fn record_write_error(&mut self, error: io::Error) {
-        self.write_error = Some(error);
+        self.write_failure = Some(Box::new(WriteFailure { error, flushes_left: FLUSHES_MAX }));
         self.mark_hang_up();
+    }
+
+    /// Returns why writing has failed, which is then forgotten.
+    #[inline]
+    pub(in crate::stream) fn take_write_error(&mut self) -> Option<io::Error> {
+        self.write_failure.take().map(|failure| failure.error)
     }
 
     /// Writes the output, as far as the socket takes it; makes a wrapping socket write what it

@@ -33,16 +33,21 @@ impl<P: Protocol> OpenProtocol<P> {
         if self.wait.input == InputCondition::Held {
             // Input may have arrived before the failure. Nobody has to take output any more.
             io.write_rate = RateWatch::NONE;
-            return match self.wait.flush {
-                None => Action::Wait,
-                Some(_) if pass.is_spent(&io.status) => Action::Again,
-                // It may want its input only then, and nothing is left to be written. Once in an
-                // event: what it writes now counts against no other budget.
-                Some(_) => {
-                    pass.calls_left = 1;
-                    Action::Flushed
-                }
-            };
+            if self.wait.flush.is_none() {
+                return Action::Wait;
+            }
+            if pass.is_spent(&io.status) {
+                return Action::Again;
+            }
+            // It may want its input only then, and nothing is left to be written. Once in an event:
+            // what it writes now counts against no other budget.
+            if let Some(failure) = &mut io.write_failure
+                && failure.flushes_left > 0
+            {
+                failure.flushes_left -= 1;
+                pass.calls_left = 1;
+                return Action::Flushed;
+            }
         }
         while self.wait.input.is_wanted() {
             if pass.is_spent(&io.status) {
@@ -56,7 +61,7 @@ impl<P: Protocol> OpenProtocol<P> {
                 _ => break,
             }
         }
-        let error = io.write_error.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into());
+        let error = io.take_write_error().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into());
         let is_not_taken = error.get_ref().is_some_and(|inner| inner.is::<NotTaken>());
         let error = if is_not_taken { Fatal::FlushTimeout } else { Fatal::Write(error) };
         let action = if has_been_told { Action::Fail(error) } else { self.loss(error, io) };
