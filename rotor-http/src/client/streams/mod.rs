@@ -209,7 +209,9 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         self.partial_frame_len = io.transport.input.len();
         let handled = unread.saturating_sub(self.partial_frame_len);
         self.settings_watch.count(handled);
-        if PendingDrain::is_due(&mut self.tunnel_drain, handled, frames < BATCH) {
+        let input = &*io.transport.input;
+        let is_rest_partial = self.is_read_closed || input.len() < FrameHeader::needed(input);
+        if PendingDrain::is_due(&mut self.tunnel_drain, handled, is_rest_partial) {
             self.drain_tunnels(io);
         }
         self.proceed(io)

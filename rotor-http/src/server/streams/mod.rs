@@ -225,7 +225,8 @@ impl<S: Server> Streams<S> {
         let rest = io.transport.input.len();
         let handled = unread.saturating_sub(rest);
         self.settings.count(handled);
-        if PendingDrain::is_due(&mut self.tunnel_drain, handled, frames < BATCH) {
+        let is_rest_partial = rest < self.needed_input(io.transport.input);
+        if PendingDrain::is_due(&mut self.tunnel_drain, handled, is_rest_partial) {
             self.drain_tunnels(io);
         }
         if rest > 0 || self.reader.until() != Time::NEVER {

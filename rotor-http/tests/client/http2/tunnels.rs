@@ -254,6 +254,19 @@ fn a_drain_is_reported_after_the_input_that_arrived_before_it() {
     assert!(server.requests[&1].body == body, "{} bytes", server.requests[&1].body.len());
 }
 
+#[test]
+fn a_drain_is_reported_to_protocols_while_a_frame_is_incomplete() {
+    // Frames are handled in batches of 64.
+    for frames in (0..20).map(|batches| batches * 64) {
+        let mut server = established_tunnel();
+        let whole = data(1, b"x", false).repeat(frames);
+        server.driver.peer().send(&[whole, data(1, b"abc", false)[..10].to_vec()].concat());
+        server.driver.drain(seconds(30));
+        server.read();
+        assert!(server.requests[&1].body.ends_with(b"BYE"), "{frames}");
+    }
+}
+
 /// An operator may end a single connection, which the loop does not know.
 #[test]
 fn a_drain_of_only_the_connection_is_reported_to_its_protocols() {

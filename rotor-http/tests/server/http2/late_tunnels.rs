@@ -28,3 +28,16 @@ fn no_orderly_end_follows_discarded_output_of_a_tunnel() {
         assert_eq!(client.answer(1).reset, Some(8), "{is_before}");
     }
 }
+
+#[test]
+fn a_drain_reaches_tunnels_while_a_frame_is_incomplete() {
+    // Frames are handled in batches of 64.
+    for frames in (0..20).map(|batches| batches * 64) {
+        let mut client = client_with_relay();
+        let whole = data(1, b".", false).repeat(frames);
+        client.driver.peer().send(&[whole, data(1, b"abc", false)[..10].to_vec()].concat());
+        client.driver.drain(seconds(30));
+        client.read();
+        assert_eq!(client.answer(1).text(), "hellobye", "{frames}");
+    }
+}
