@@ -136,8 +136,10 @@ impl<P: Protocol> Tunnel<P> {
             Event::InputEnded { is_truncated } => layered.input_ended(is_truncated, scope),
             Event::Wakeup => layered.wakeup(scope),
             Event::Draining(until) => layered.draining(until, scope),
-            Event::Due if is_again => layered.pass(scope),
-            Event::Due => layered.timeout(scope),
+            Event::Due => match layered.timeout(scope) {
+                LayeredResult::Waits if is_again => layered.pass(scope),
+                ran => ran,
+            },
             Event::Reset => layered.reset(scope),
         });
         let ran = ran.map_err(|panicked| log_panic::<P>(&panicked))?;

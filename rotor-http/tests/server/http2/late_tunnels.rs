@@ -41,3 +41,15 @@ fn a_drain_reaches_tunnels_while_a_frame_is_incomplete() {
         assert_eq!(client.answer(1).text(), "hellobye", "{frames}");
     }
 }
+
+#[test]
+fn a_flood_does_not_put_off_the_deadline_of_a_tunnel() {
+    let mut client = client_with_relay();
+    client.send(&data(1, b"T", false));
+    client.driver.peer().send(&data(1, &[b'.'; 16_000], false).repeat(4));
+    client.driver.test().turn();
+    client.driver.test().world().advance(seconds(10));
+    client.driver.test().turn();
+    client.read();
+    assert_eq!(client.answer(1).text(), "hello<T>late");
+}
