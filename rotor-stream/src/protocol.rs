@@ -200,7 +200,8 @@ pub trait Protocol: Sized {
     /// receiver still holds back.
     ///
     /// It is called when the connection was reset or a write has failed, after all input was
-    /// delivered. If it returns true, [`exception`](Protocol::exception) is called with
+    /// delivered; and when the peer takes too little output, without such a delivery unless the
+    /// protocol waited with `Hold` then. If it returns true, [`exception`](Protocol::exception) is called with
     /// [`Exception::Lost`] instead of [`fatal`](Protocol::fatal), and the protocol goes on with
     /// [`Expectation::Hold`](crate::Expectation::Hold). Once it waits for anything but `Hold`,
     /// `fatal` follows. In a [layer](crate::Layered), such as a stream of HTTP/2, the same follows a

@@ -149,6 +149,14 @@ impl WebSocketConfig {
     /// it in each such time, and as much as the connection always requires
     /// ([`response_rate_min`](rotor_http::Limits::response_rate_min)). Otherwise the connection ends,
     /// and the rest of the output is discarded.
+    ///
+    /// Over HTTP/2, a frame counts as sent once it is in the output of the HTTP connection, which the
+    /// streams share.
+    ///
+    /// On a closing connection the peer's messages are read and discarded, but not while more is
+    /// unsent than the output of the stream may hold
+    /// ([`output_high_water`](rotor_http::Limits::output_high_water)): a peer that then reads nothing
+    /// before all that it sends is taken is late.
     pub fn close_within(mut self, time: Duration) -> WebSocketConfig {
         self.close_within = time.max(TIME_MIN);
         self

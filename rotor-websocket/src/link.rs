@@ -136,7 +136,8 @@ impl Link {
     }
 
     /// Returns whether messages are taken; if not, the peer has to wait. On a closing connection
-    /// they are discarded, and answers to none of them can add to the output.
+    /// they are discarded, and answers to none of them can add to the output. The stream has a limit
+    /// of its own, above which it delivers no input.
     pub(crate) fn accepts_input(&self, output: &Output) -> bool {
         let has_room = output.len() < self.config.unsent_high_water || self.is_closing();
         !self.is_held && !self.has_yielded && has_room
