@@ -257,7 +257,7 @@ fn a_drain_is_reported_after_the_input_that_arrived_before_it() {
 #[test]
 fn a_drain_is_reported_to_protocols_while_a_frame_is_incomplete() {
     // Frames are handled in batches of 64.
-    for frames in (0..20).map(|batches| batches * 64) {
+    for frames in (0..40).map(|batches| batches * 64) {
         let mut server = established_tunnel();
         let whole = data(1, b"x", false).repeat(frames);
         server.driver.peer().send(&[whole, data(1, b"abc", false)[..10].to_vec()].concat());
