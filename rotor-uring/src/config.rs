@@ -126,7 +126,9 @@ impl UringConfig {
     /// process may lock any amount.
     ///
     /// Not included: data that streams have written and the kernel has not sent, at most 128 KiB
-    /// for each, and 1 MiB of memory that is kept for that.
+    /// for each, and 1 MiB of memory that is kept for that; and unread data, about
+    /// [`unread_bytes_max`](UringConfig::unread_bytes_max) for each. Of these, only unread data is
+    /// part of [`held_bytes`](rotor_core::net::StreamSocket::held_bytes).
     pub fn memory_bytes(&self) -> usize {
         // io_uring_setup(2): 64 bytes for each entry of the submission queue and 4 for its index,
         // 16 for each completion.

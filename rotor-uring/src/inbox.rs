@@ -45,6 +45,12 @@ impl Inbox {
         first + overflow.copied.len() + overflow.pieces.iter().map(Piece::len).sum::<usize>()
     }
 
+    /// Returns how much memory that takes, in bytes. The next copy adds what is in buffers yet.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let copied = self.overflow.as_ref().map(|overflow| &overflow.copied);
+        self.len() + copied.map_or(0, |copied| copied.capacity() - copied.len())
+    }
+
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_none() && self.overflow.is_none()

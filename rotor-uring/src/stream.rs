@@ -156,6 +156,11 @@ macro_rules! shared_methods {
             self.handle.driver().is_drained(self.handle.id())
         }
 
+        #[inline]
+        fn held_bytes(&self) -> usize {
+            self.handle.driver().held_bytes(self.handle.id())
+        }
+
         fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
             self.with_socket(|socket| socket.set_send_buffer_size(bytes.min(BUFFER_BYTES_MAX)))
         }

@@ -58,6 +58,25 @@ fn unread_bytes_leave_their_buffer_when_the_turn_ends() {
 }
 
 #[test]
+fn unread_bytes_count_as_held_until_they_are_read() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (mut server, mut client) = rig.pair();
+    rig.turns(3);
+    assert_eq!(server.held_bytes(), 0);
+    client.write_all(&text(10_000)).expect("it fits");
+    // In a buffer of the ring, and then copied.
+    rig.until(|_| server.held_bytes() >= 10_000);
+    rig.turns(3);
+    assert!((10_000..=20_000).contains(&server.held_bytes()), "{}", server.held_bytes());
+    client.write_all(&text(10_000)).expect("it fits");
+    rig.until(|_| server.held_bytes() >= 20_000);
+    assert_eq!(rig.read(&mut server, Some(20_000)).len(), 20_000);
+    assert_eq!(server.held_bytes(), 0);
+    server.write_all(b"an answer").expect("it is taken");
+    assert_eq!(server.held_bytes(), 0, "it leaves when the turn ends");
+}
+
+#[test]
 fn delivery_to_an_unread_stream_stops_at_the_maximum() {
     let config = UringConfig::new().unread_bytes_max(4_096);
     let Some(mut rig) = Rig::open(&config) else { return };

@@ -423,8 +423,9 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         0
     }
 
-    /// Returns how many bytes of memory a wrapper's input and output take while it waits: for a
-    /// limit on what all connections hold together. Memory that it always holds does not count.
+    /// Returns how many bytes of memory a wrapper's input and output take while it waits, or the
+    /// unread input that a loop keeps for the socket: for a limit on what all connections hold
+    /// together. Memory that it always holds does not count.
     fn held_bytes(&self) -> usize {
         0
     }

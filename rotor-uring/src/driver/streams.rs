@@ -86,6 +86,14 @@ impl Driver {
         socket.is_some_and(|socket| !socket.has_unread() && socket.intake.is_delivering())
     }
 
+    /// Returns how much memory the unread data of a stream takes, in bytes. What it has to send is
+    /// not counted: nobody would be told when that is sent.
+    #[inline]
+    pub(crate) fn held_bytes(&self, id: Id) -> usize {
+        let buffers = self.sockets.get(id).and_then(|socket| socket.buffers.as_ref());
+        buffers.map_or(0, |buffers| buffers.inbox.held_bytes())
+    }
+
     /// Takes bytes, to be sent when the turn ends. Much data is passed to the kernel at once.
     pub(crate) fn write(&mut self, id: Id, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let Driver { spare, sockets, written, .. } = self;
