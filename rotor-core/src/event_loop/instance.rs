@@ -164,7 +164,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     }
 
     /// Makes a machine from a seed, as if one of the loop's machines had spawned it. The loop reads
-    /// its clock first.
+    /// its clock first. Code that embeds the loop asks [`next_deadline`](LoopInstance::next_deadline)
+    /// again afterwards, since the new machine may have set one, or have woken itself.
     ///
     /// # Errors
     ///

@@ -156,7 +156,7 @@ impl<'a, C> Scope<'a, C> {
     }
 
     /// Stops the reports about a source that lives on, for example in order to be registered by
-    /// another machine.
+    /// another machine. An event that was reported before may still come.
     ///
     /// # Errors
     ///
@@ -200,8 +200,9 @@ impl<'a, C> Scope<'a, C> {
         }
     }
 
-    /// Asks the loop to stop after this turn, whatever state its machines are in. They are dropped
-    /// with the loop.
+    /// Asks the loop to stop after this turn, whatever state its machines are in: `run` returns
+    /// [`Exit::Stopped`](crate::Exit::Stopped). The machines and their pending calls stay until the
+    /// loop is run again, or are dropped with it.
     ///
     /// To let them finish, drain the loop instead: [`LoopHandle::drain`](crate::LoopHandle::drain).
     /// Under [`ExitPolicy::Never`](crate::ExitPolicy::Never) the request is logged and ignored.

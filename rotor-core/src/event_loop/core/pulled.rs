@@ -160,7 +160,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         environment: &AnyEnvironment,
         issued: &mut IssuedCall<M>,
     ) -> LiftedMachine<M> {
-        self.dispatch.lift(environment, &self.config, issued)
+        self.dispatch.lift(environment, issued)
     }
 
     /// Applies the response to a call. Returns the machine if another call follows, which reports

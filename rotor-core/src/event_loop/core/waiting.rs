@@ -49,7 +49,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
             && !environment.stop.load(SeqCst)
             && self.posts.is_empty();
         let until = if may_sleep { until } else { Some(Time::ZERO) };
-        if self.dispatch.monitor_mut().heartbeat().is_some() {
+        if self.dispatch.monitor().is_watched() {
             self.wait_watched(until, may_sleep)?;
         } else {
             self.backend.wait(until, self.dispatch.queue().events())?;

@@ -36,7 +36,7 @@ impl<M: Machine> Dispatch<M> {
         let mut started = None;
         if is_observed {
             let slots = self.scheduler.slots();
-            started = self.monitor.begin_call_in_slot(slots, refs.environment, refs.config, token);
+            started = self.monitor.begin_call_in_slot(slots, refs.environment, token);
         }
         if is_traced() {
             self.monitor.trace_in_slot(self.scheduler.slots(), token, event());

@@ -46,8 +46,7 @@ impl<M: Machine> Caller<M> for InlineCaller {
         token: Token,
         (machine, seed): (M, M::Seed),
     ) -> ControlFlow<()> {
-        let (callee, started) =
-            dispatch.monitor.begin_call(refs.environment, refs.config, token, &machine);
+        let (callee, started) = dispatch.monitor.begin_call(refs.environment, token, &machine);
         let response = Response::spawn(machine, seed);
         dispatch.end_call(refs, callee, started, EventSet::EMPTY, response);
         Continue(())

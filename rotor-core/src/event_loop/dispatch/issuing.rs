@@ -5,7 +5,6 @@ use super::issued_call::{CallKind, IssuedCall};
 use super::monitor::trace;
 use super::{Dispatch, Refs};
 use crate::backend::Backend;
-use crate::config::Config;
 use crate::event_loop::slots::LiftedMachine;
 use crate::guard::drop_guarded;
 use crate::machine::Machine;
@@ -41,8 +40,7 @@ impl<M: Machine> IssuedCall<M> {
         token: Token,
         (machine, seed): (M, M::Seed),
     ) -> bool {
-        let (callee, started) =
-            dispatch.monitor.begin_call(refs.environment, refs.config, token, &machine);
+        let (callee, started) = dispatch.monitor.begin_call(refs.environment, token, &machine);
         self.begin(token, CallKind::SpawnResult);
         self.callee = callee;
         self.started.set(started);
@@ -59,7 +57,6 @@ impl<M: Machine> Dispatch<M> {
     pub(in crate::event_loop) fn lift(
         &mut self,
         environment: &AnyEnvironment,
-        config: &Config,
         issued: &mut IssuedCall<M>,
     ) -> LiftedMachine<M> {
         let token = issued.callee.token;
@@ -67,7 +64,7 @@ impl<M: Machine> Dispatch<M> {
         if !matches!(issued.kind, CallKind::SpawnResult)
             && let Some(machine) = self.scheduler.slots().machine_at(token.index())
         {
-            let (callee, started) = self.monitor.begin_call(environment, config, token, machine);
+            let (callee, started) = self.monitor.begin_call(environment, token, machine);
             issued.callee = callee;
             issued.started.set(started);
             trace(callee, || issued.take_event());

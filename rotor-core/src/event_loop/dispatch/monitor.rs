@@ -25,13 +25,21 @@ pub(in crate::event_loop) struct Monitor {
     /// Whether the calls of this turn are shown to the watchdog, or timed. If not, a call costs one
     /// test.
     observes_calls: bool,
+    /// Whether the calls of this turn are timed.
+    times_calls: bool,
     /// The state that the watchdog sees.
     heartbeat: Option<HeartbeatWriter>,
 }
 
 impl Monitor {
     pub(super) fn new(counters: Counters) -> Monitor {
-        Monitor { counters, callee: None, observes_calls: false, heartbeat: None }
+        Monitor {
+            counters,
+            callee: None,
+            observes_calls: false,
+            times_calls: false,
+            heartbeat: None,
+        }
     }
 
     pub(in crate::event_loop) fn counters(&self) -> &Counters {
@@ -53,6 +61,11 @@ impl Monitor {
         self.heartbeat = Some(heartbeat);
     }
 
+    #[inline(always)]
+    pub(in crate::event_loop) fn is_watched(&self) -> bool {
+        self.heartbeat.is_some()
+    }
+
     #[inline]
     pub(in crate::event_loop) fn heartbeat(&mut self) -> Option<&mut HeartbeatWriter> {
         self.heartbeat.as_mut()
@@ -66,8 +79,8 @@ impl Monitor {
     pub(in crate::event_loop) fn begin_turn(&mut self, config: &Config, begun: Time) {
         self.counters.stats.turns += 1;
         self.counters.times().record_turn_start(begun);
-        let is_sampled = self.counters.is_sampled(config.sample_mask);
-        self.observes_calls = self.heartbeat.is_some() | config.time_handlers | is_sampled;
+        self.times_calls = config.time_handlers | self.counters.is_sampled(config.sample_mask);
+        self.observes_calls = self.times_calls | self.heartbeat.is_some();
     }
 
     #[inline(always)]
@@ -95,13 +108,12 @@ impl Monitor {
     pub(super) fn begin_call<M: Machine>(
         &mut self,
         environment: &AnyEnvironment,
-        config: &Config,
         token: Token,
         machine: &M,
     ) -> (Callee, Option<Time>) {
         let callee = self.name(token, machine);
         let started = match self.observes_calls {
-            true => self.observe_call_out_of_line(environment, config, callee),
+            true => self.observe_call_out_of_line(environment, callee),
             false => None,
         };
         (callee, started)
@@ -122,25 +134,18 @@ impl Monitor {
     fn observe_call_out_of_line(
         &mut self,
         environment: &AnyEnvironment,
-        config: &Config,
         callee: Callee,
     ) -> Option<Time> {
-        self.observe_call(environment, config, callee)
+        self.observe_call(environment, callee)
     }
 
     /// Shows the call to the watchdog. Returns when it began, if it is timed.
     #[inline(always)]
-    fn observe_call(
-        &mut self,
-        environment: &AnyEnvironment,
-        config: &Config,
-        callee: Callee,
-    ) -> Option<Time> {
+    fn observe_call(&mut self, environment: &AnyEnvironment, callee: Callee) -> Option<Time> {
         if let Some(heartbeat) = &mut self.heartbeat {
             heartbeat.record_call(callee.token, callee.type_name);
         }
-        let is_timed = config.time_handlers || self.counters.is_sampled(config.sample_mask);
-        is_timed.then(|| environment.handle.now())
+        self.times_calls.then(|| environment.handle.now())
     }
 
     /// Notes whose handler runs and when it began, for a machine in its slot.
@@ -149,12 +154,11 @@ impl Monitor {
         &mut self,
         slots: &Slots<M>,
         environment: &AnyEnvironment,
-        config: &Config,
         token: Token,
     ) -> Option<Time> {
         let machine = slots.machine_at(token.index())?;
         let callee = self.name(token, machine);
-        self.observe_call(environment, config, callee)
+        self.observe_call(environment, callee)
     }
 
     /// Records the time of a handler that has returned, if it was timed.
