@@ -298,7 +298,8 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
 
     /// Lets the system probe a peer that has been silent for `idle`; `None` turns that off. Kinds
     /// of socket without this feature ignore it. The kernel's sockets count whole seconds, from 1
-    /// to 32,767; other values are changed to the nearest of these.
+    /// to 32,767; other values are changed to the nearest of these. A userspace stack has only the
+    /// minimum.
     ///
     /// # Errors
     ///

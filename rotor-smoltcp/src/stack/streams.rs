@@ -15,6 +15,9 @@ use super::opening::new_interface;
 use super::{Stack, normalize, not_connected, to_duration};
 use crate::slots::Id;
 
+/// The shortest time without a sign of the peer before it is probed.
+const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
+
 impl Stack {
     /// Begins to connect.
     pub(crate) fn connect(&mut self, target: SocketAddr) -> io::Result<Id> {
@@ -201,12 +204,10 @@ impl Stack {
     }
 
     pub(crate) fn set_keepalive(&mut self, id: Id, idle: Option<Duration>) -> io::Result<()> {
-        if idle == Some(Duration::ZERO) {
-            // It would send a probe in each turn. Linux refuses it, too.
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
         let connection = self.connections.get_mut(id).ok_or_else(not_connected)?;
         connection.probes_window = false;
+        // As on the other loops. Without a minimum it could send a probe in each turn.
+        let idle = idle.map(|idle| idle.max(KEEPALIVE_MIN));
         connection.socket().set_keep_alive(idle.map(to_duration));
         self.mark_dirty(id);
         Ok(())
