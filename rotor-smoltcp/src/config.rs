@@ -87,7 +87,9 @@ impl StackConfig {
 
     /// Adds a route: packets to that network go to that router. At most 16. Routes matter on
     /// Ethernet only, since a device of IP packets has only one other end. `0.0.0.0` or `::` with a
-    /// prefix of 0 bits is the default route.
+    /// prefix of 0 bits is the default route. On Ethernet, what is neither in the network of an
+    /// [`address`](StackConfig::address) nor in one of a route cannot be reached: connecting and
+    /// sending fail with [`NetworkUnreachable`](std::io::ErrorKind::NetworkUnreachable).
     #[doc(alias = "gateway")]
     pub fn route(mut self, network: IpAddr, prefix: u8, router: IpAddr) -> StackConfig {
         self.routes.push((network, prefix, router));

@@ -158,6 +158,37 @@ fn connecting_to_an_unused_address_times_out_as_configured() {
 }
 
 #[test]
+fn targets_without_a_route_are_refused_immediately_on_ethernet() {
+    let routed = || {
+        config(1).route([192, 0, 2, 0].into(), 24, CLIENT).route(
+            [0x2001, 0xdb8, 0, 0, 0, 0, 0, 0].into(),
+            32,
+            six(2),
+        )
+    };
+    let within: [SocketAddr; 2] =
+        [([192, 0, 2, 7], 80).into(), ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 7], 80).into()];
+    let outside: [SocketAddr; 2] =
+        [([192, 0, 3, 7], 80).into(), ([0x2001, 0xdb9, 0, 0, 0, 0, 0, 7], 80).into()];
+    let unreachable = Err(ErrorKind::NetworkUnreachable);
+    for (medium, refused) in [(Medium::Ethernet, unreachable), (Medium::Ip, Ok(()))] {
+        let mut rig = Rig::with(MemoryConfig::new().medium(medium), routed(), config(2));
+        let mut connect = |target: SocketAddr| {
+            rig.server.with(|scope| {
+                let begun = rotor_smoltcp::SmoltcpTcpStream::connect(&target, scope);
+                begun.map(drop).map_err(|error| error.kind())
+            })
+        };
+        for target in within.into_iter().chain([(CLIENT, 80).into(), (six(2), 80).into()]) {
+            assert_eq!(connect(target), Ok(()), "{target} on {medium:?}");
+        }
+        for target in outside {
+            assert_eq!(connect(target), refused, "{target} on {medium:?}");
+        }
+    }
+}
+
+#[test]
 fn invalid_targets_are_refused_immediately() {
     let mut rig = Rig::with(
         MemoryConfig::new(),

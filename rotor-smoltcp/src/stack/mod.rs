@@ -28,11 +28,12 @@ mod wire;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use rotor_core::{Interest, OffloadPool, Time, Token};
 use smoltcp::iface::{Interface, SocketSet};
 use smoltcp::time::Instant;
+use smoltcp::wire::IpCidr;
 
 use self::connection::Connection;
 use self::datagram_socket::{DatagramSocket, Sender};
@@ -46,6 +47,7 @@ pub(crate) use self::turn::Wait;
 use self::wire::Wire;
 use crate::clock::{Alarm, LoopClock};
 use crate::config::StackConfig;
+use crate::device::Medium;
 use crate::slots::{Id, Slots};
 use crate::stats::StackStats;
 
@@ -104,6 +106,8 @@ pub(crate) enum SocketKind {
     Listener,
     Datagram,
 }
+
+const IPV4_BROADCAST: IpAddr = IpAddr::V4(Ipv4Addr::BROADCAST);
 
 impl Stack {
     fn now(&self) -> Time {
@@ -227,10 +231,24 @@ impl Stack {
         self.config.addresses.iter().any(|(own, _)| *own == ip)
     }
 
+    /// Whether packets for a target can leave. A device of IP packets has only one other end.
+    /// smoltcp would drop them, and an attempt to connect would wait for its timeout.
+    fn has_route(&self, target: IpAddr) -> bool {
+        if self.wire.medium == Medium::Ip || target.is_multicast() || target == IPV4_BROADCAST {
+            return true;
+        }
+        let networks = self.config.addresses.iter().map(|(own, prefix)| (*own, *prefix));
+        let routed = self.config.routes.iter().map(|(network, prefix, _)| (*network, *prefix));
+        let contains = |(network, prefix): (IpAddr, u8)| {
+            IpCidr::new(network.into(), prefix).contains_addr(&target.into())
+        };
+        networks.chain(routed).any(contains)
+    }
+
     /// Returns the address from which the stack would send to a target.
     fn source_for(&self, target: IpAddr) -> io::Result<IpAddr> {
         let of_family = |(own, _): &(IpAddr, u8)| own.is_ipv4() == target.is_ipv4();
-        if !self.config.addresses.iter().any(of_family) {
+        if !self.config.addresses.iter().any(of_family) || !self.has_route(target) {
             return Err(io::ErrorKind::NetworkUnreachable.into());
         }
         let source = self.iface.get_source_address(&target.into()).map(IpAddr::from);
