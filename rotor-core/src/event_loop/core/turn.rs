@@ -81,9 +81,9 @@ impl<M: Machine, B: Backend> Core<M, B> {
             self.dispatch.publish();
             return Ok(Break(exit));
         }
-        let polled = self.wait_or_poll(environment, repeated, control, wait)?;
+        let reported_until = self.wait_or_poll(environment, repeated, control, wait)?;
         let begun = environment.refresh_now();
-        self.open_turn(control, begun, polled);
+        self.open_turn(control, begun, reported_until);
         Ok(Continue(begun))
     }
 
@@ -139,21 +139,24 @@ impl<M: Machine, B: Backend> Core<M, B> {
         Ok(self.drain.notify(due))
     }
 
-    /// Counts the turn, and sets its limits.
-    fn open_turn(&mut self, control: &Control, begun: Time, polled: bool) {
+    /// Counts the turn, and sets its limits. `reported_until` comes from
+    /// [`wait_or_poll`](Core::wait_or_poll).
+    fn open_turn(&mut self, control: &Control, begun: Time, reported_until: Option<Time>) {
         self.dispatch.clock().record_reading(begun);
         self.dispatch.monitor_mut().begin_turn(&self.config, begun);
         self.verdicts.begin_turn(self.config.scan_budget);
         let machines = self.dispatch.slots().len();
         let queue = self.dispatch.queue();
-        if polled {
+        if let Some(reported_until) = reported_until {
             let is_full = self.backend.may_have_more();
             let round =
                 is_full.then(|| polls_for(machines, &self.config, self.backend.full_waits()));
             // Requests wake the loop as events do, and are still there.
             let had_requests = control.has_request() || !self.posts.is_empty();
             let had_events = queue.has_events() || !queue.wakes().is_empty() || had_requests;
-            queue.pace().begin_turn_after_poll(begun, had_events, round);
+            // What ended the wait came at an unknown time.
+            let reported_until = if had_events { Time::ZERO } else { reported_until };
+            queue.pace().begin_turn_after_poll(begun, reported_until, round);
             self.drain.record_poll(is_full);
         }
         queue.begin_turn(&self.config);

@@ -14,14 +14,15 @@ use crate::time::Time;
 
 impl<M: Machine, B: Backend> Core<M, B> {
     /// Waits if there is nothing to do. Otherwise it only polls, or leaves even that to a later
-    /// turn. Returns whether the backend was called at all.
+    /// turn. If the backend was called, returns until when it has reported all events, unless the
+    /// wait ended before that.
     pub(super) fn wait_or_poll(
         &mut self,
         environment: &AnyEnvironment,
         repeated: &RepeatedClosures<M>,
         control: &Control,
         wait: WaitMode,
-    ) -> std::io::Result<bool> {
+    ) -> std::io::Result<Option<Time>> {
         let until = self.next_deadline(environment, repeated, control);
         let until = match wait {
             // A poll, for which the clock need not be read.
@@ -36,7 +37,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         let is_due = until.is_some_and(|until| until <= environment.now());
         let queue = self.dispatch.queue();
         if is_due && wait == WaitMode::AtPace && queue.pace().allows_turn_without_poll() {
-            return Ok(false);
+            return Ok(None);
         }
         if !is_due && environment.jobs.has_jobs_in_flight() {
             environment.yield_policy.yield_for_results(|| !queue.wakes().is_empty());
@@ -48,13 +49,19 @@ impl<M: Machine, B: Backend> Core<M, B> {
             && !control.has_request()
             && !environment.stop.load(SeqCst)
             && self.posts.is_empty();
-        let until = if may_sleep { until } else { Some(Time::ZERO) };
+        let (until, reported_until) = match wait {
+            _ if may_sleep => (until, until.unwrap_or(Time::NEVER)),
+            WaitMode::AtPace => (Some(Time::ZERO), Time::ZERO),
+            // Code that embeds the loop polls when it has waited for the deadline itself: it would
+            // pay for a second poll with each deadline.
+            WaitMode::AtMost(_) => (Some(Time::ZERO), Time::NEVER),
+        };
         if self.dispatch.monitor().is_watched() {
             self.wait_watched(until, may_sleep)?;
         } else {
             self.backend.wait(until, self.dispatch.queue().events())?;
         }
-        Ok(true)
+        Ok(Some(reported_until))
     }
 
     /// Waits, and tells the watchdog about it.

@@ -49,20 +49,17 @@ impl Pace {
         self.turns < TURNS_MAX
     }
 
-    /// Begins a turn after a poll. `had_events` means that the poll ended because of an event, a
-    /// wake-up or a request, rather than because its time was over.
+    /// Begins a turn after a poll that has reported all events until `reported_until`.
     pub(in crate::event_loop) fn begin_turn_after_poll(
         &mut self,
         now: Time,
-        had_events: bool,
+        reported_until: Time,
         round: Option<usize>,
     ) {
         self.record_poll(now, round);
-        if had_events {
-            // The wait ended at an unknown time, and then the thread may have waited for a CPU.
-            // Only events from before the wait are sure to have been reported.
-            self.reported_until = self.ended_at;
-        }
+        // Since then the thread may have waited for a CPU, so `now` may be much later. All events
+        // from before the wait were reported in any case.
+        self.reported_until = reported_until.min(now).max(self.ended_at);
     }
 
     /// Notes a poll at `now`. If the poll was full, `round` is how many full polls are needed to
@@ -149,15 +146,18 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_with_events_surely_reports_only_those_from_before_it() {
+    fn a_wait_surely_reports_events_from_before_it_and_until_its_time_was_over() {
         let mut pace = Pace::new(Time::ZERO);
         pace.record_turn_end(POLLED);
+        let time_over = POLLED + Duration::from_millis(1);
         let later = POLLED + Duration::from_millis(3);
-        for (had_events, until) in [(true, POLLED), (false, later)] {
-            pace.begin_turn_after_poll(later, had_events, None);
-            assert_eq!(pace.reported_until(), until);
+        for (until, expected) in
+            [(Time::ZERO, POLLED), (time_over, time_over), (Time::NEVER, later)]
+        {
+            pace.begin_turn_after_poll(later, until, None);
+            assert_eq!(pace.reported_until(), expected);
         }
-        pace.begin_turn_after_poll(later, true, None);
+        pace.begin_turn_after_poll(later, Time::ZERO, None);
         pace.record_poll(later, None);
         assert_eq!(pace.reported_until(), later);
     }

@@ -156,6 +156,67 @@ fn input_after_a_poll_that_a_request_ended_precedes_the_deadline() {
     assert_eq!(*instance.context(), ["ready", "ready"]);
 }
 
+/// The wait ends at the deadline of the first machine, and then the thread waits 5 ms for a CPU
+/// before it can read the clock.
+#[test]
+fn input_after_a_wait_that_a_deadline_ended_precedes_a_later_deadline() {
+    let (manual, waiting) = (Manual::new(), Arc::<Mutex<Option<Token>>>::default());
+    let backend = PreemptedBackend { manual: manual.clone(), waiting: waiting.clone() };
+    let mut creator = Loop::with_backend(backend, &Config::new()).expect("nothing can fail");
+    let mut add = |name, time| {
+        let made = creator.add_machine_with(|scope| {
+            let deadline = scope.now() + time;
+            let machine = actor(move |call, scope: &mut Scope<'_, Log>| {
+                scope.push((name, if matches!(call, Call::Ready(_)) { 1 } else { 2 }));
+                Response::ok(())
+            });
+            Response::ok(machine).deadline(deadline)
+        });
+        made.expect("there is room")
+    };
+    add("first", 4 * MS);
+    let second = add("second", 7 * MS);
+    let mut instance = creator.instantiate(Log::new());
+    *waiting.lock().expect("nobody panics with it") = Some(second);
+    instance.turn(None).expect("waiting never fails");
+    assert_eq!(*instance.context(), [("second", 1), ("first", 2)]);
+}
+
+/// A machine keeps the loop busy, so that it only polls. After the poll the thread waits 5 ms for a
+/// CPU before it can read the clock.
+#[test]
+fn input_after_a_poll_of_a_busy_loop_precedes_the_deadline() {
+    let (manual, waiting) = (Manual::new(), Arc::<Mutex<Option<Token>>>::default());
+    let backend = PreemptedBackend { manual: manual.clone(), waiting: waiting.clone() };
+    let mut creator = Loop::with_backend(backend, &Config::new()).expect("nothing can fail");
+    let made = creator.add_machine_with(|scope| {
+        let deadline = scope.now() + 4 * MS;
+        let machine = actor(|call, scope: &mut Scope<'_, Log>| {
+            scope.push((call.name(), 0));
+            scope.stop_loop();
+            Response::ok(())
+        });
+        Response::ok(machine).deadline(deadline)
+    });
+    let token = made.expect("there is room");
+    let (place, mut left) = (waiting.clone(), 3);
+    let made = creator.add_machine_with(|scope| {
+        scope.wake_self();
+        Response::ok(actor(move |_, scope: &mut Scope<'_, Log>| {
+            left -= 1;
+            if left == 0 {
+                *place.lock().expect("nobody panics with it") = Some(token);
+            }
+            scope.wake_self();
+            Response::keep(())
+        }))
+    });
+    made.expect("there is room");
+    let mut instance = creator.instantiate(Log::new());
+    instance.run().expect("polling never fails");
+    assert_eq!(*instance.context(), [("ready", 0)]);
+}
+
 /// The poll before the deadlines takes as many events as any other poll, and no more.
 #[test]
 fn deadlines_passed_in_a_slow_turn_wait_for_all_earlier_input() {
