@@ -232,7 +232,9 @@ where
                 },
                 Step::Fail(error) => {
                     self.record_failure(error);
-                    match self.is_awaited() {
+                    // A query that has no try left has a result, even if the last lookup has just
+                    // run out of time: that the servers have failed is to be cached (RFC 9520 §3.2).
+                    match self.is_awaited() || !self.has_tries_left() {
                         true => self.try_next(scope),
                         // Its place is for a question that somebody waits for.
                         false => {
@@ -250,11 +252,7 @@ where
     fn try_next<C>(&mut self, scope: &Scope<'_, C>) -> Step {
         // The socket is closed, so a late answer reaches nobody.
         self.channel = Channel::None;
-        // The field is public, and only `parse` keeps it within its range. Tries may fail one after
-        // the other without a wait, so with a huge number of attempts the loop would practically
-        // never end.
-        let attempts = self.seed.config.conf.attempts.clamp(1, ATTEMPTS_MAX);
-        if self.tries >= self.seed.servers.len() * attempts {
+        if !self.has_tries_left() {
             // No server has failed if there was none to ask.
             let failure = self.failure.take().unwrap_or(LookupError::NoServer);
             return Step::Done(QueryResult::failed(failure));
@@ -262,6 +260,15 @@ where
         self.tries += 1;
         DnsCounters::add(&self.seed.counters.tries);
         self.ask_server(scope)
+    }
+
+    /// Returns whether any server may be asked once more.
+    fn has_tries_left(&self) -> bool {
+        // The field is public, and only `parse` keeps it within its range. Tries may fail one after
+        // the other without a wait, so with a huge number of attempts the loop would practically
+        // never end.
+        let attempts = self.seed.config.conf.attempts.clamp(1, ATTEMPTS_MAX);
+        self.tries < self.seed.servers.len() * attempts
     }
 
     /// Keeps the failure that says most; of equal ones the last.

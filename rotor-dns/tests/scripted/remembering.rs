@@ -177,6 +177,20 @@ fn silence_of_all_servers_is_cached_but_a_lookup_timeout_is_not() {
     assert!(stage.look_up("www.example").is_ok(), "the answer came behind it");
 }
 
+/// With the default times: two servers, asked twice for 5 s each, take as long as a lookup may, and
+/// the lookup ends a moment earlier than the last try.
+#[test]
+fn silence_is_cached_although_the_last_lookup_ended_just_before_the_query() {
+    let conf = ResolvConf::default();
+    let mut stage = Stage::new(vec![silent(), silent()], conf, |config| config);
+    let reply = stage.start_lookup("www.example");
+    stage.run_for(20 * SECOND + SECOND / 10);
+    assert!(matches!(outcome(reply), Err(LookupError::Timeout)));
+    assert_eq!([0, 1].map(|server| stage.names_asked(server).len()), [2, 2]);
+    assert!(matches!(stage.look_up("www.example"), Err(LookupError::Timeout)), "known for 1 s");
+    assert_eq!([0, 1].map(|server| stage.names_asked(server).len()), [0, 0]);
+}
+
 #[test]
 fn failures_are_not_cached_without_a_cache() {
     let server = serve(|query| reply(query, 2, &[], &[]));
