@@ -280,7 +280,8 @@ pub trait Client: Sized {
     ///
     /// It is also called if the handler has received the complete response but goes on with its
     /// request, and the connection is lost before that is sent. It may then return `Ok`, or it may
-    /// finish in [`response_end`](Client::response_end) if the response is all that it wants.
+    /// finish in [`response_end`](Client::response_end) if the response is all that it wants. Once
+    /// nothing is missing of request and response, a loss of the connection is not reported.
     ///
     /// It is also called for a request that never had a connection. The default returns the error.
     fn bad_response(
@@ -374,7 +375,7 @@ impl<K: Client> Next<K> {
     /// The end of the body is reported all the same: [`response_end`](super::Client::response_end),
     /// which delivers no data, follows the last piece at once. And a body that is stored
     /// (`RecvMode::Stored`) is delivered once it is on the disk, if all of it had arrived before
-    /// the handler held it.
+    /// the handler held it, or the connection was lost.
     #[doc(alias = "backpressure")]
     pub fn hold(state: K) -> NextBuilder<K> {
         NextBuilder { step: Step::Hold(state) }

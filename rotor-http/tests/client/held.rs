@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rotor_http::Limits;
 
-use crate::http2::server::{Server, data, frame, headers, reset};
+use crate::http2::server::{Server, data, frame, headers, page, reset};
 use crate::probe::{BodyPlan, OnWakeup, Probe, seconds};
 use crate::script::{ProbeDriver, connection, is_reusable, outcome};
 
@@ -226,6 +226,40 @@ fn a_complete_response_on_a_stream_outlives_its_connection_while_it_is_held() {
             server.driver.advance(seconds(100));
             assert!(server.driver.is_dropped(), "{name}");
         }
+    }
+}
+
+/// A handler that has asked for all of its response, and now waits for something else.
+#[test]
+fn a_handler_that_goes_on_after_its_exchange_is_not_told_of_a_lost_connection() {
+    let plan = || Probe { waits_after: true, ..Probe::get("/") };
+    let mut driver = connection(Limits::new(), [plan()]);
+    driver.send(OK);
+    driver.reset();
+    assert_eq!(outcome(&mut driver), None);
+    driver.context_mut().on_wakeup = Some(OnWakeup::Finish);
+    driver.context().handlers[0].wakeup();
+    driver.settle();
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+    driver.settle();
+    assert!(driver.is_dropped());
+    type Loss = fn(&mut Server);
+    let losses: [(&str, Loss); 4] = [
+        ("reset", |server| server.driver.reset()),
+        ("end", |server| server.driver.end()),
+        ("violation", |server| server.send(&data(2, b"x", false))),
+        ("silence", |server| server.driver.advance(seconds(100))),
+    ];
+    for (name, lose) in losses {
+        let mut server = Server::new([plan(), Probe::get("/other")]);
+        server.send(&page(1, "hi"));
+        lose(&mut server);
+        assert_eq!(server.outcome(0), "nothing yet", "{name}");
+        assert!(!["200", "nothing yet"].contains(&&*server.outcome(1)), "{name}");
+        act(&mut server, OnWakeup::Finish);
+        assert_eq!(server.outcome(0), "200 hi", "{name}");
+        server.driver.advance(seconds(100));
+        assert!(server.driver.is_dropped(), "{name}");
     }
 }
 

@@ -79,6 +79,8 @@ pub(crate) struct Probe {
     pub(crate) is_head_only: bool,
     /// Finishes with its response only once its request is written.
     pub(crate) writes_all: bool,
+    /// Does not finish with its response, but when woken.
+    pub(crate) waits_after: bool,
     pub(crate) upgrade: Option<&'static str>,
     pub(crate) panics_in: &'static str,
     /// Whether the handler was asked to write its request.
@@ -110,6 +112,7 @@ impl Probe {
             holds_interim: false,
             is_head_only: false,
             writes_all: false,
+            waits_after: false,
             upgrade: None,
             panics_in: "",
             is_prepared: false,
@@ -309,7 +312,7 @@ impl Client for Probe {
     ) -> Next<Self> {
         self.record("body", scope);
         self.body = body.to_owned();
-        if self.writes_all && !request.is_complete() {
+        if self.waits_after || self.writes_all && !request.is_complete() {
             self.has_body = true;
             return Next::go_on(self).keep_deadline();
         }

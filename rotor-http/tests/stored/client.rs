@@ -6,9 +6,12 @@ use std::time::Duration;
 use rotor_body::{Body, Spool};
 use rotor_core::{Future, Outcome};
 use rotor_http::client::{
-    Client, ClientConfig, ClientError, ClientResult, Connection, ConnectionSeed, Head, Job, Next,
-    NoUpgrade, Offer, RecvMode, Request, RequestSource, Scope,
+    Client, ClientConfig, ClientError, ClientResult, Connection, ConnectionSeed, Head, Http2Config,
+    Job, Next, NoUpgrade, Offer, RecvMode, Request, RequestSource, Scope,
 };
+use rotor_http::h2::frame::{flag, kind};
+use rotor_http::h2::frame_writer::{self, frame_header};
+use rotor_http::h2::hpack::HpackEncoder;
 use rotor_http::{BodyError, MessageError, Method};
 use rotor_stream::Fatal;
 use rotor_stream::testing::Driver;
@@ -225,5 +228,56 @@ fn a_slow_disk_pauses_the_server_and_a_cancelled_fetch_leaves_no_file() {
     given_up.wakeup();
     assert!(!given_up.is_alive());
     disk.release();
+    wait_until_empty(&spool);
+}
+
+/// What arrives for stream 1 of HTTP/2: a whole response with this body.
+fn framed_answer(body: &[u8]) -> Vec<u8> {
+    let frame = |kind, flags, payload: &[u8]| {
+        [&frame_header(payload.len(), kind, flags, 1)[..], payload].concat()
+    };
+    let mut bytes = Vec::new();
+    frame_writer::settings(&[], &mut bytes);
+    bytes.extend_from_slice(&frame_writer::settings_ack());
+    let mut block = Vec::new();
+    HpackEncoder::new().field(b":status", b"200", &mut block);
+    bytes.extend(frame(kind::HEADERS, flag::END_HEADERS, &block));
+    bytes.extend(frame(kind::DATA, flag::END_STREAM, body));
+    bytes
+}
+
+#[test]
+fn a_complete_response_is_stored_even_if_its_connection_is_lost_before_the_disk_is_ready() {
+    type Loss = fn(&mut FetchDriver);
+    let reset: Loss = |driver| driver.reset();
+    let ends: Loss = |driver| driver.end();
+    // DATA on a stream that was never begun.
+    let violates: Loss = |driver| driver.send(&frame_header(0, kind::DATA, 0, 2));
+    let place = SpoolDirectory::new();
+    let mut disk = SlowDisk::new();
+    let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
+    let body = pattern_bytes(2_000);
+    let http1 = ClientConfig::new().spool(spool.clone());
+    let http2 = http1.clone().http2(Http2Config::new().prior_knowledge(true));
+    let [(_, length), (_, chunks), _] = answers(&body);
+    for (name, config, answer, lose) in [
+        ("length, reset", &http1, &length, reset),
+        ("chunks, reset", &http1, &chunks, reset),
+        ("length, end", &http1, &length, ends),
+        ("frames, reset", &http2, &framed_answer(&body), reset),
+        ("frames, end", &http2, &framed_answer(&body), ends),
+        ("frames, violation", &http2, &framed_answer(&body), violates),
+    ] {
+        disk.hold();
+        let mut driver = driver(config.clone(), Body::Empty);
+        driver.send(answer);
+        assert_eq!(driver.peer().unread_len(), 0, "{name}: all of it has arrived");
+        lose(&mut driver);
+        disk.release();
+        let stored = result(&mut driver).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        assert!(read(&stored) == body && !stored.is_in_memory(), "{name}");
+        driver.settle();
+        assert!(!driver.is_alive() || driver.peer().is_ended(), "{name}: it is not used again");
+    }
     wait_until_empty(&spool);
 }

@@ -91,7 +91,7 @@ impl<K: Client> Exchange<K> {
         let deadline = self.next_deadline(io);
         let wait = match input {
             // A response that arrives before the connection is lost is not lost with it.
-            None if self.has_undelivered() => Wait::held(deadline),
+            None if self.outlives_connection() => Wait::held(deadline),
             input => Wait::input(input, deadline),
         };
         wait.or_flush(flush)

@@ -205,9 +205,22 @@ impl<K: Client> Exchange<K> {
         self.body.is_held() && self.body.awaits_head() && self.interim > 0
     }
 
-    /// Returns whether a part of the response, or its end, was not passed to the handler yet.
-    pub(super) fn has_undelivered(&self) -> bool {
-        self.holds_head() || self.body.has_rest()
+    /// Returns whether a loss of the connection need not concern the handler, at least not yet: a
+    /// part of the response may be here that was not passed on, or its end; or nothing is missing of
+    /// request and response, and the handler waits for something else.
+    pub(super) fn outlives_connection(&self) -> bool {
+        self.holds_head()
+            || self.body.has_rest()
+            || self.is_storing()
+            || (self.request.is_done() && !self.body.awaits_head() && !self.is_switched)
+    }
+
+    /// Returns whether the body is being stored; all of it may have arrived.
+    fn is_storing(&self) -> bool {
+        #[cfg(feature = "body")]
+        return self.storing.is_some();
+        #[cfg(not(feature = "body"))]
+        false
     }
 
     /// Watches the connection while its handler has written nothing yet. Input at this time is not

@@ -114,13 +114,14 @@ impl<K: Client> Child<K> {
         self.exchange.is_none() && self.tunnel.is_none()
     }
 
-    /// Returns whether its response has arrived completely, and its handler has not got all of it.
-    pub(super) fn has_undelivered_response(&self) -> bool {
+    /// Returns whether its response has arrived completely, and its handler has not got all of it,
+    /// or goes on although nothing is missing of request and response.
+    pub(super) fn outlives_connection(&self) -> bool {
         !self.state.is_receiving()
             && self
                 .exchange
                 .as_ref()
-                .is_some_and(|exchange| self.held_heads.is_some() || exchange.has_undelivered())
+                .is_some_and(|exchange| self.held_heads.is_some() || exchange.outlives_connection())
     }
 
     /// Returns whether the head of the request is written.

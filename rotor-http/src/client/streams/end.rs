@@ -143,9 +143,10 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         })
     }
 
-    /// Ends all requests with `end`, except those whose complete response is held by its handler,
-    /// and other protocols that hold back what has arrived: they go on until that has been
-    /// delivered, and the connection ends with the last of them.
+    /// Ends all requests with `end`, except those that need nothing more of their connection, such as
+    /// those whose complete response is held by its handler, and other protocols that hold back what
+    /// has arrived: they go on until that has been delivered, and the connection ends with the last
+    /// of them.
     fn end_unless_held(
         &mut self,
         io: &mut Io<'_, '_, '_, K::Context>,
@@ -153,7 +154,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     ) -> ConnectionFlow<K> {
         self.stop_reading();
         self.stop_taking_requests();
-        let is_over = |child: &Child<K>| !child.has_undelivered_response();
+        let is_over = |child: &Child<K>| !child.outlives_connection();
         let over: Vec<u32> =
             self.children.iter().filter(|child| is_over(child)).map(|child| child.key).collect();
         for key in over {
@@ -190,11 +191,10 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         self.update_child(at, io);
     }
 
-    /// Returns whether a handler holds a complete response, or another protocol may hold back what
-    /// has arrived for it. That is not lost with the connection.
+    /// Returns whether a handler has or holds a complete response, or another protocol may hold back
+    /// what has arrived for it. That is not lost with the connection.
     pub(in crate::client) fn outlives_connection(&self) -> bool {
-        let outlives =
-            |child: &Child<K>| child.has_undelivered_response() || child.tunnel.is_some();
+        let outlives = |child: &Child<K>| child.outlives_connection() || child.tunnel.is_some();
         self.children.iter().any(|child| outlives(child))
     }
 

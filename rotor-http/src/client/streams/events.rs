@@ -105,7 +105,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             self.watch_sending(at, &io.config.limits, now);
             self.exempt_sending(at, &io.config.limits, now);
             let child = &self.children[at];
-            if child.send_watch.until() <= now && child.has_undelivered_response() {
+            if child.send_watch.until() <= now && child.outlives_connection() {
                 self.drop_request(at, io);
             } else if child.send_watch.until() <= now {
                 self.fail_and_reset(
