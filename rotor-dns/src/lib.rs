@@ -95,6 +95,7 @@ mod lookup;
 mod message;
 mod name;
 mod query;
+mod query_link;
 mod questions;
 mod record;
 mod report;

@@ -5,8 +5,6 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use rotor_core::net::{DatagramSocket, Net, StreamSocket};
@@ -17,6 +15,7 @@ use crate::config::ResolverConfig;
 use crate::counters::DnsCounters;
 use crate::error::{LookupError, ServerFault};
 use crate::message::{self, DecodedAnswer, Match, QueryMessage};
+use crate::query_link::QueryLink;
 use crate::record::{Question, RecordSet};
 use crate::report::ReportSender;
 use crate::resolv_conf::{ATTEMPTS_MAX, TIMEOUT_MAX};
@@ -43,8 +42,7 @@ pub(crate) struct QuerySeed {
     pub(crate) without_edns: BTreeSet<SocketAddr>,
     pub(crate) config: Arc<ResolverConfig>,
     pub(crate) counters: Arc<DnsCounters>,
-    /// Whether any lookup waits for the answer. If none does, it only fills the cache.
-    pub(crate) is_awaited: Arc<AtomicBool>,
+    pub(crate) link: Arc<QueryLink>,
     pub(crate) report: ReportSender,
 }
 
@@ -120,6 +118,7 @@ where
                 .send(QueryResult::failed(LookupError::Name(crate::name::NameError::TooLong)));
             return Response::done();
         };
+        seed.link.query_began(scope.notifier());
         let mut query = Query {
             current_question,
             hops_left: CHAIN_MAX,
@@ -161,9 +160,15 @@ where
         self.run(step, scope)
     }
 
+    /// Handles a wake-up: the end of the resolver, after which an answer is of no use, not even for
+    /// the cache.
+    pub(crate) fn wakeup<M>(self) -> Response<Query<N>, M> {
+        if self.seed.report.is_resolver_gone() { Response::done() } else { Response::keep(self) }
+    }
+
     /// Returns whether any lookup waits for this query.
     pub(crate) fn is_awaited(&self) -> bool {
-        self.seed.is_awaited.load(Relaxed)
+        self.seed.link.is_awaited()
     }
 
     pub(crate) fn describe(&self, to: &mut Description) {

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
 
 use crate::lookup::LookupId;
+use crate::query_link::QueryLink;
 use crate::record::Question;
 
 /// Questions that are being asked or wait for it. Equal questions are asked once, for all lookups.
+/// It is dropped with the resolver, and then the queries under way are told.
 #[derive(Default)]
 pub(crate) struct Questions {
     pending: BTreeMap<Question, PendingQuestion>,
@@ -23,8 +23,8 @@ struct PendingQuestion {
     waiters: BTreeSet<LookupId>,
     /// Its place in the queue, until it is asked.
     turn: Option<u64>,
-    /// Whether any lookup waits for it, for its query.
-    is_awaited: Arc<AtomicBool>,
+    /// What its query is told.
+    link: Arc<QueryLink>,
 }
 
 impl Questions {
@@ -33,7 +33,7 @@ impl Questions {
         // A thousand clients that come back at the same moment cause one datagram.
         if let Some(pending) = self.pending.get_mut(question) {
             pending.waiters.insert(id);
-            pending.is_awaited.store(true, Relaxed);
+            pending.link.set_awaited(true);
             return true;
         }
         self.last_turn += 1;
@@ -41,7 +41,7 @@ impl Questions {
         let pending = PendingQuestion {
             waiters: BTreeSet::from([id]),
             turn: Some(self.last_turn),
-            is_awaited: Arc::new(AtomicBool::new(true)),
+            link: Arc::new(QueryLink::awaited()),
         };
         self.pending.insert(question.clone(), pending);
         false
@@ -53,20 +53,20 @@ impl Questions {
     pub(crate) fn remove_waiter(&mut self, question: &Question, id: LookupId) {
         let Some(pending) = self.pending.get_mut(question) else { return };
         pending.waiters.remove(&id);
-        pending.is_awaited.store(!pending.waiters.is_empty(), Relaxed);
+        pending.link.set_awaited(!pending.waiters.is_empty());
         if let (true, Some(turn)) = (pending.waiters.is_empty(), pending.turn) {
             self.queue.remove(&turn);
             self.pending.remove(question);
         }
     }
 
-    /// Takes the next question to ask from the queue, with a flag that says whether any lookup waits
-    /// for it. It is in progress until `take_waiters`.
-    pub(crate) fn start_next(&mut self) -> Option<(Question, Arc<AtomicBool>)> {
+    /// Takes the next question to ask from the queue, with the link to its query. It is in progress
+    /// until `take_waiters`.
+    pub(crate) fn start_next(&mut self) -> Option<(Question, Arc<QueryLink>)> {
         let (_, question) = self.queue.pop_first()?;
         let pending = self.pending.get_mut(&question)?;
         pending.turn = None;
-        Some((question, pending.is_awaited.clone()))
+        Some((question, pending.link.clone()))
     }
 
     /// Handles the end of a query that no lookup was waiting for. One that has begun to wait since
@@ -80,6 +80,12 @@ impl Questions {
     /// Removes a question that has a reply, and returns the lookups that wait for it.
     pub(crate) fn take_waiters(&mut self, question: &Question) -> BTreeSet<LookupId> {
         self.pending.remove(question).map(|pending| pending.waiters).unwrap_or_default()
+    }
+}
+
+impl Drop for Questions {
+    fn drop(&mut self) {
+        self.pending.values().for_each(|pending| pending.link.resolver_ended());
     }
 }
 
@@ -134,13 +140,13 @@ mod tests {
         let mut questions = Questions::default();
         questions.add_waiter(&question("a"), 1);
         questions.add_waiter(&question("a"), 2);
-        let (_, is_awaited) = questions.start_next().expect("one waits");
+        let (_, link) = questions.start_next().expect("one waits");
         for (id, expected) in [(1, true), (2, false)] {
             questions.remove_waiter(&question("a"), id);
-            assert_eq!(is_awaited.load(Relaxed), expected, "{id}");
+            assert_eq!(link.is_awaited(), expected, "{id}");
         }
         questions.add_waiter(&question("a"), 3);
-        assert!(is_awaited.load(Relaxed));
+        assert!(link.is_awaited());
     }
 
     #[test]

@@ -31,6 +31,11 @@ impl ReportSender {
         ReportSender { question, without_edns: None, is_abandoned: false, sender: Some(sender) }
     }
 
+    /// Returns whether the resolver has ended, so that the report would reach nobody.
+    pub(crate) fn is_resolver_gone(&self) -> bool {
+        self.sender.as_ref().is_none_or(Sender::is_closed)
+    }
+
     pub(crate) fn send(mut self, result: QueryResult) {
         self.send_once(result);
     }

@@ -18,7 +18,7 @@ use crate::stub_resolver::StubResolver;
 ///
 /// [`new`](Resolver::new) makes one. It spawns other machines of the same type, one for each
 /// question that it asks the servers. It ends when no handle is left, or when the loop drains and
-/// nobody waits for it.
+/// nobody waits for it; they end with it, although a server may still answer them.
 #[doc(alias = "stub resolver")]
 #[doc(alias = "name resolution")]
 pub struct Resolver<N: Net, C> {
@@ -129,7 +129,7 @@ where
                 let is_closed = stub.wakeup(scope);
                 Resolver::respond(stub, is_closed, scope.now())
             }
-            Role::Query(_) => Response::keep(self),
+            Role::Query(query) => Resolver::wrap_query(query.wakeup()),
         }
     }
 
@@ -147,7 +147,8 @@ where
                 stub.is_draining = !scope.wait_for_others();
                 Resolver::respond(stub, false, scope.now())
             }
-            // Its own deadlines limit it, but they may be far away.
+            // Its own deadlines limit it, but they may be far away. If it is not awaited any more
+            // later, it ends when its resolver does.
             Role::Query(query) if scope.wait_for_others() || query.is_awaited() => {
                 Response::keep(Resolver { role: Role::Query(query), context: PhantomData })
             }

@@ -383,7 +383,7 @@ impl StubResolver {
         if self.queries >= self.config.queries_max {
             return None;
         }
-        let (question, is_awaited) = self.questions.start_next()?;
+        let (question, link) = self.questions.start_next()?;
         let mut servers = self.config.servers.clone();
         // `rotate` (resolv.conf(5)) spreads the load: without it the second server gets only the
         // questions at which the first has failed.
@@ -397,7 +397,7 @@ impl StubResolver {
         let report = ReportSender::new(question.clone(), self.report_sender.clone());
         let without_edns = self.without_edns.valid_at(now);
         let (config, counters) = (self.config.clone(), self.counters.clone());
-        Some(QuerySeed { question, servers, without_edns, config, counters, is_awaited, report })
+        Some(QuerySeed { question, servers, without_edns, config, counters, link, report })
     }
 
     /// Ends a lookup of records.

@@ -11,6 +11,7 @@ mod wire;
 
 mod asking;
 mod counting;
+mod ending;
 mod extremes;
 mod guessing;
 mod logging;
