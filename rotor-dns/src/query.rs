@@ -21,7 +21,7 @@ use crate::report::ReportSender;
 use crate::resolv_conf::{ATTEMPTS_MAX, TIMEOUT_MAX};
 use crate::result::QueryResult;
 use crate::special::SpecialName;
-use crate::tcp::Tcp;
+use crate::tcp::{self, Culprit, Tcp};
 use crate::unguessable::{bind_random_port, query_message, report_forgeries};
 
 /// How many datagrams are received before the other machines of the loop get their turn.
@@ -144,7 +144,7 @@ where
             Channel::Tcp(tcp) => match tcp.poll() {
                 Ok(None) => Step::Wait,
                 Ok(Some(message)) => self.handle_tcp_message(&message),
-                Err(_) => Step::Fail(self.server_error(ServerFault::Closed)),
+                Err(error) => Step::Fail(self.tcp_error(error)),
             },
         };
         self.run(step, scope)
@@ -327,7 +327,7 @@ where
                 self.channel = Channel::Tcp(tcp);
                 Step::Wait
             }
-            Err(error) => Step::Fail(LookupError::Network(Arc::new(error))),
+            Err(error) => Step::Fail(self.tcp_error(error)),
         }
     }
 
@@ -355,6 +355,15 @@ where
             // server: no need to wait.
             io::ErrorKind::ConnectionRefused => self.server_error(ServerFault::PortClosed),
             _ => LookupError::Network(Arc::new(error)),
+        }
+    }
+
+    /// Interprets an error of a TCP connection, in the same way.
+    fn tcp_error(&self, error: io::Error) -> LookupError {
+        match tcp::culprit(&error) {
+            Culprit::Server => self.server_error(ServerFault::Closed),
+            Culprit::Silence => LookupError::Timeout,
+            Culprit::System => LookupError::Network(Arc::new(error)),
         }
     }
 

@@ -81,3 +81,54 @@ impl<S: StreamSocket<Target = SocketAddr>> Tcp<S> {
         }
     }
 }
+
+/// Whose fault an error of a connection is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Culprit {
+    /// The server refused the connection or ended it.
+    Server,
+    /// Nobody answered.
+    Silence,
+    /// This system could not make the connection, or there is no way to the server.
+    System,
+}
+
+/// Returns whose fault an error is. How far a connection got before does not matter: that there is
+/// no way to the server may be known at once, or only after a while (ARP, ICMP).
+pub(crate) fn culprit(error: &io::Error) -> Culprit {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::NotConnected
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::WriteZero
+        | io::ErrorKind::UnexpectedEof => Culprit::Server,
+        io::ErrorKind::TimedOut => Culprit::Silence,
+        _ => Culprit::System,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_end_of_the_connection_is_the_servers_fault() {
+        for (kind, expected) in [
+            (io::ErrorKind::ConnectionRefused, Culprit::Server),
+            (io::ErrorKind::ConnectionReset, Culprit::Server),
+            (io::ErrorKind::BrokenPipe, Culprit::Server),
+            (io::ErrorKind::UnexpectedEof, Culprit::Server),
+            (io::ErrorKind::TimedOut, Culprit::Silence),
+            (io::ErrorKind::HostUnreachable, Culprit::System),
+            (io::ErrorKind::NetworkUnreachable, Culprit::System),
+            (io::ErrorKind::NetworkDown, Culprit::System),
+            (io::ErrorKind::AddrNotAvailable, Culprit::System),
+            (io::ErrorKind::PermissionDenied, Culprit::System),
+            (io::ErrorKind::Other, Culprit::System),
+        ] {
+            assert_eq!(culprit(&kind.into()), expected, "{kind:?}");
+        }
+    }
+}
