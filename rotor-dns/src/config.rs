@@ -69,7 +69,7 @@ impl ResolverConfig {
     /// Sets hosts whose addresses are known. Default: none.
     ///
     /// Some names have a fixed meaning unless they are among these hosts. No server is asked about
-    /// them, even if an alias leads to them. `localhost` and names that end in it are this machine,
+    /// them, even if an alias or the search list leads to them. `localhost` and names that end in it are this machine,
     /// and have no records but those of its addresses (RFC 6761 §6.3). `invalid` and `onion` and
     /// names that end in them do not exist (§6.4, RFC 7686 §2).
     pub fn hosts(mut self, hosts: Hosts) -> ResolverConfig {

@@ -198,9 +198,7 @@ impl StubResolver {
         scope: &mut Scope<'_, C>,
     ) {
         let (id, now) = (self.next_id(), scope.now());
-        let known = SpecialName::classify(&question.name)
-            .map(|special| special.reply(&question.name, question.clone(), TTL_MAX));
-        match known.or_else(|| self.cached_or_ask(&question, id, now)) {
+        match self.known_or_ask(&question, id, now) {
             Some(reply) => self.finish_records(port, reply),
             None => {
                 let deadline = now + self.config.lookup_timeout;
@@ -289,19 +287,23 @@ impl StubResolver {
         // AAAA first (RFC 8305 §3).
         for kind in [Kind::Aaaa, Kind::A] {
             let question = Question { name: search.name().clone(), kind };
-            if let Some(reply) = self.cached_or_ask(&question, id, now) {
+            if let Some(reply) = self.known_or_ask(&question, id, now) {
                 search.record_reply(&question, &reply, now);
             }
         }
     }
 
     /// Returns what is known; otherwise has the question asked for this lookup too.
-    fn cached_or_ask(
+    fn known_or_ask(
         &mut self,
         question: &Question,
         id: LookupId,
         now: Time,
     ) -> Option<LookupResult> {
+        // A search list, too, may lead to such a name.
+        if let Some(special) = SpecialName::classify(&question.name) {
+            return Some(special.reply(&question.name, question.clone(), TTL_MAX));
+        }
         if let Some(reply) = self.cache.find(question, now) {
             DnsCounters::add(&self.counters.cached);
             return Some(reply.clone());

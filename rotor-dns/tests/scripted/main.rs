@@ -17,7 +17,7 @@ mod guessing;
 mod logging;
 mod remembering;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use machine::{NameServer, Served};
@@ -456,6 +456,19 @@ fn record_lookups_of_special_use_names_send_no_query() {
         }
     }
     assert_eq!(look_up("notonion", Kind::A).1, 1);
+}
+
+#[test]
+fn a_search_list_with_special_use_domains_sends_no_query_for_them() {
+    let conf = ResolvConf::parse("search onion a.invalid\noptions ndots:2");
+    let mut stage = Stage::new(vec![serve(right_answer)], conf, |config| config);
+    assert!(stage.host("www.example").is_ok());
+    assert_eq!(stage.names_asked(0), ["www.example"; 2], "the name as it is");
+    let conf = ResolvConf::parse("search localhost");
+    let mut stage = Stage::new(vec![serve(right_answer)], conf, |config| config);
+    let found = stage.host("www").expect("this machine");
+    assert!(found.len() == 2 && found.iter().all(IpAddr::is_loopback), "{found:?}");
+    assert_eq!(stage.names_asked(0), [""; 0]);
 }
 
 #[test]
