@@ -37,11 +37,11 @@ use crate::semantics::trailers::Trailers;
 ///
 /// # Making a request again
 ///
-/// A server may close a connection at the very moment at which it is reused. A request is therefore
-/// made a second time, once, on a new connection, if all of these hold: its connection had served
-/// another request before; no part of a response has arrived; its method is idempotent (RFC 9110
-/// §9.2.2); and it was written completely in `prepare_request`, so that the handler has lost
-/// nothing.
+/// A server may close an idle connection at the very moment at which it is used. A request is
+/// therefore made a second time, once, on a new connection, if all of these hold: its connection had
+/// served another request before, or had waited for one; no part of a response has arrived; its
+/// method is idempotent (RFC 9110 §9.2.2); and it was written completely in `prepare_request`, so
+/// that the handler has lost nothing.
 ///
 /// An HTTP/2 server may say that it has not processed a request (REFUSED_STREAM, or a GOAWAY that
 /// excludes it). Such a request is made again, whatever its method, if it was written completely in

@@ -18,6 +18,9 @@ use crate::flow::{Flow, Wait};
 pub(super) struct Requests<K: Client, F> {
     source: F,
     served: u64,
+    /// Whether it has waited for a request. A server may give up such a connection, too, whether it
+    /// has served one or not.
+    has_been_idle: bool,
     is_draining: bool,
     state: State<K>,
 }
@@ -41,7 +44,7 @@ pub(super) type ConnectionFlow<K> = Flow<Option<UpgradeSeed<K>>>;
 
 impl<K: Client, F: RequestSource<K>> Requests<K, F> {
     pub(super) fn new(source: F) -> Requests<K, F> {
-        Requests { source, served: 0, is_draining: false, state: State::IDLE }
+        Requests { source, served: 0, has_been_idle: false, is_draining: false, state: State::IDLE }
     }
 
     /// Returns whether the connection ends after the request that is under way.
@@ -78,12 +81,15 @@ impl<K: Client, F: RequestSource<K>> Requests<K, F> {
             }
             let job = match self.source.next(self.served == 0, io.scope) {
                 Offer::Job(job) => job,
-                Offer::Idle => return self.wait(io),
+                Offer::Idle => {
+                    self.has_been_idle = true;
+                    return self.wait(io);
+                }
                 Offer::Close => return Flow::Done(None),
             };
             // The caller may cancel the request while nothing else would call this machine.
             job.port.on_cancel(io.scope.notifier());
-            let exchange = Exchange::new(job, self.served > 0);
+            let exchange = Exchange::new(job, self.served > 0 || self.has_been_idle);
             // Bytes that no event has reported yet would be taken for the response to this request.
             if !has_polled {
                 self.state = State::Polling(exchange);

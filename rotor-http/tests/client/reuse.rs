@@ -10,6 +10,7 @@ use rotor_http::client::{ClientConfig, Connection, ConnectionSeed};
 use rotor_stream::testing::{Peer, Scripted, TestLoop, pair};
 use rotor_stream::{Stream, StreamConfig};
 
+use crate::http2::server::Server;
 use crate::probe::{BodyPlan, OnWakeup, Probe, Sc, TestContext, outcome_of, seconds};
 use crate::script::{
     ProbeDriver, ScriptedSource, connection, connection_with_config, is_reusable, outcome,
@@ -313,6 +314,34 @@ fn rule_61_an_idempotent_request_on_a_lost_connection_is_returned_once() {
         dies(&mut driver);
         assert!(driver.context().returned_jobs.is_empty(), "POST, {name}");
         assert!(outcome(&mut driver).is_some(), "POST, {name}: it may have been acted upon");
+    }
+}
+
+/// A pool has such connections: another one was faster for the request that it was made for.
+#[test]
+fn rule_61_a_request_is_also_returned_by_a_connection_that_has_only_been_idle() {
+    type LossAction = fn(&mut ProbeDriver);
+    let end: LossAction = |driver| driver.end();
+    let deaths: [LossAction; 3] = [
+        end,
+        |driver| driver.reset(),
+        |driver| driver.send(b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n"),
+    ];
+    for (at, dies) in deaths.into_iter().enumerate() {
+        let mut driver = connection(Limits::new(), []);
+        driver.advance(seconds(20));
+        driver.context_mut().plans.push_back(Probe::get("/"));
+        driver.wakeup();
+        assert_eq!(driver.take_received(), b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+        dies(&mut driver);
+        assert_eq!(driver.context().returned_jobs.len(), 1, "{at}");
+    }
+    for (plans, returned) in [(&[][..], 1), (&["/first"], 0)] {
+        let mut server = Server::new(plans.iter().map(|target| Probe::get(target)));
+        server.driver.advance(seconds(5));
+        server.add_request(Probe::get("/"));
+        server.driver.end();
+        assert_eq!(server.driver.context().returned_jobs.len(), returned, "after {plans:?}");
     }
 }
 

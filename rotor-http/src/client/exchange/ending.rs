@@ -38,8 +38,8 @@ impl<K: Client> Exchange<K> {
 
     /// Returns whether the request may be made again on another connection; see [`Client`].
     pub(super) fn may_repeat(&self) -> bool {
-        // If a new connection ends, this says something about the server; a used connection may
-        // just have reached the server's idle timeout.
+        // If a new connection ends, this says something about the server; one that has been used or
+        // idle may just have reached the server's idle timeout.
         self.is_reused
             && !self.is_repeated
             && self.was_written_in_one_call

@@ -60,7 +60,7 @@ pub(super) struct Exchange<K: Client> {
     keep_alive: bool,
     /// Whether the server has agreed to switch protocols.
     is_switched: bool,
-    /// Whether the connection has made another request before.
+    /// Whether the connection has made another request before, or has waited for one.
     is_reused: bool,
     is_repeated: bool,
     refusals: u8,

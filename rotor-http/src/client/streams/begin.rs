@@ -54,7 +54,10 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
                     self.must_call_feed = true;
                     self.begin_request(job, io);
                 }
-                Offer::Idle => return,
+                Offer::Idle => {
+                    self.has_been_idle |= self.children.is_empty();
+                    return;
+                }
                 Offer::Close => {
                     self.is_closing = true;
                     self.must_call_feed = true;
@@ -80,7 +83,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         self.started += 1;
         // The caller may cancel the request while nothing else would call this machine.
         job.port.on_cancel(io.scope.part(key).notifier());
-        let exchange = Exchange::framed(job, self.served > 0);
+        let exchange = Exchange::framed(job, self.served > 0 || self.has_been_idle);
         let outbound = self.frames.stream_window();
         self.children.push(Child::new(key, exchange, outbound, io.config));
         self.step(self.children.len() - 1, io, |exchange, io| exchange.begin(io));

@@ -69,6 +69,8 @@ pub(super) struct Streams<K: Client, F> {
     /// The number of requests that were begun, and of those that got their response.
     started: u64,
     served: u64,
+    /// Whether it has waited for a request while none was under way.
+    has_been_idle: bool,
     /// Whether no further request may begin on this connection.
     is_closing: bool,
     /// Whether the loop drains, or an operator ends this connection: protocols that still begin are
@@ -152,6 +154,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             next_stream: 1,
             started: 0,
             served: 0,
+            has_been_idle: false,
             is_closing: false,
             is_draining: false,
             must_call_feed: true,
