@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::ops::ControlFlow::Continue;
 
 use super::dispatch::{Caller, Delivery, Dispatch};
-use super::run_queue::Calls;
+use super::run_queue::Pending;
 use crate::backend::Backend;
 use crate::config::Config;
 use crate::drain::Drain;
@@ -264,8 +264,9 @@ impl BegunDrain {
         }
         let Some(last) = environment.last.all(dispatch.slots().len()) else { return };
         self.created_at_last_notification = Some(dispatch.monitor().machines_created());
-        last.into_iter()
-            .for_each(|token| dispatch.scheduler().mark_pending(token, Calls::DRAINING));
+        for token in last {
+            dispatch.scheduler().mark_pending(token, Pending::DRAINING);
+        }
     }
 }
 

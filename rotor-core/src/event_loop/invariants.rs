@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::LoopInstance;
-use super::run_queue::Calls;
+use super::run_queue::Pending;
 use crate::backend::Backend;
 use crate::config::TICK;
 use crate::machine::Machine;
@@ -48,7 +48,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
             wakes.is_alive(token) && wakes.is_woken(token.index())
                 || slots
                     .states()
-                    .any(|(other, state)| other == token && state.pending.has(Calls::WAKEUP))
+                    .any(|(other, state)| other == token && state.pending.has(Pending::WAKEUP))
         };
         // A handler on another thread may be the one that was woken for the slot.
         let keeps_slot = |token: Token| dispatch.is_detached(token) || will_be_woken(token);

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 
 use super::dispatch::Dispatch;
-use super::run_queue::Calls;
+use super::run_queue::Pending;
 use super::slots::Slots;
 use crate::description::Details;
 use crate::machine::Machine;
@@ -211,8 +211,12 @@ impl Verdicts {
                 Verdict::Wake => {
                     dispatch.queue().wakes().wake(token);
                 }
-                Verdict::Drain => dispatch.scheduler().mark_pending(token, Calls::DRAINING),
-                Verdict::End => dispatch.scheduler().mark_pending(token, Calls::END),
+                Verdict::Drain => {
+                    dispatch.scheduler().mark_pending(token, Pending::DRAINING);
+                }
+                Verdict::End => {
+                    dispatch.scheduler().mark_pending(token, Pending::END);
+                }
                 Verdict::Expire => {
                     dispatch.scheduler().schedule_timeout_now(environment.now(), token)
                 }

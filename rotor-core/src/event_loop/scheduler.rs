@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::run_queue::{CallState, Calls, Pending, RunQueue};
+use super::run_queue::{CallState, Pending, RunQueue};
 use super::slots::Slots;
 use crate::event_set::EventSet;
 use crate::guard::drop_guarded;
@@ -53,26 +53,10 @@ impl<M: Machine> Scheduler<M> {
 
 /// Calls for machines that cannot be called now.
 impl<M: Machine> Scheduler<M> {
-    /// Schedules calls for the next turn.
-    pub(super) fn mark_pending(&mut self, token: Token, calls: Calls) {
-        if let Some(state) = self.slots.state(token) {
-            state.pending.add(calls);
-            self.queue.push(token, state);
-        }
-    }
-
-    /// Schedules calls for the next turn that were taken to be made in this one.
-    pub(super) fn restore_pending(&mut self, token: Token, pending: Pending) {
-        if let Some(state) = self.slots.state(token) {
-            state.pending.merge(pending);
-            self.queue.push(token, state);
-        }
-    }
-
-    /// Schedules `ready` for the next turn. Returns whether the machine exists.
-    pub(super) fn mark_ready_pending(&mut self, token: Token, events: EventSet) -> bool {
+    /// Schedules calls for the next turn. Returns whether the machine exists.
+    pub(super) fn mark_pending(&mut self, token: Token, calls: Pending) -> bool {
         let Some(state) = self.slots.state(token) else { return false };
-        state.pending.add_ready(events);
+        state.pending.add(calls);
         self.queue.push(token, state);
         true
     }
@@ -80,7 +64,7 @@ impl<M: Machine> Scheduler<M> {
     /// Returns the machine of a woken slot, if it is to be called in this turn. Otherwise, unless
     /// it is gone, `calls` become pending for the next turn.
     #[inline(always)]
-    pub(super) fn wake_or_postpone(&mut self, index: u32, calls: Calls) -> Option<Token> {
+    pub(super) fn wake_or_postpone(&mut self, index: u32, calls: Pending) -> Option<Token> {
         let (token, state) = self.slots.state_at(index)?;
         if !self.queue.must_wait_for_next_turn(state) {
             return Some(token);
@@ -94,7 +78,7 @@ impl<M: Machine> Scheduler<M> {
     /// Returns whether the machine exists.
     pub(super) fn hold_pending(&mut self, token: Token) -> bool {
         let Some(state) = self.slots.state(token) else { return false };
-        state.in_runnable = false;
+        state.is_queued = false;
         true
     }
 
@@ -102,17 +86,17 @@ impl<M: Machine> Scheduler<M> {
     /// gone.
     pub(super) fn take_pending(&mut self, token: Token) -> Option<Pending> {
         let state = self.slots.state(token)?;
-        state.in_runnable = false;
-        if state.in_deferred {
+        state.is_queued = false;
+        if state.awaits_spawn {
             // It is queued again when its spawn has a result.
             return Some(Pending::default());
         }
-        Some(state.pending.take())
+        Some(std::mem::take(&mut state.pending))
     }
 
     /// Returns whether a machine was told of a drain and must still be called for it.
     pub(super) fn has_pending_draining(&self) -> bool {
-        self.slots.states().any(|(_, state)| state.pending.has(Calls::DRAINING))
+        self.slots.states().any(|(_, state)| state.pending.has(Pending::DRAINING))
     }
 
     /// Returns whether a call of the machine is pending, or the machine is gone.
@@ -254,9 +238,9 @@ impl<M: Machine> Scheduler<M> {
     /// for which it is queued; `None` if it is gone.
     pub(super) fn end_deferral(&mut self, token: Token) -> Option<Pending> {
         let state = self.slots.state(token)?;
-        state.in_deferred = false;
+        state.awaits_spawn = false;
         // A machine that must be dropped gets no calls.
-        if !state.pending.is_empty() && !state.pending.has(Calls::END) {
+        if !state.pending.is_empty() && !state.pending.has(Pending::END) {
             self.queue.push(token, state);
         }
         Some(state.pending)
@@ -284,7 +268,7 @@ impl<M: Machine> Scheduler<M> {
         let (token, state) = self.slots.state_at(index)?;
         // Left to `take_overdue`. If it fired here too, a machine that again returns a deadline
         // that has passed would be called by both in the same turn.
-        let queued = state.in_overdue;
+        let queued = state.is_overdue;
         let deadline = self.slots.deadline(index)?;
         if queued || !self.slots.take_expired(index) {
             return None;
@@ -298,7 +282,7 @@ impl<M: Machine> Scheduler<M> {
     #[inline(always)]
     pub(super) fn take_overdue(&mut self, now: Time, token: Token) -> bool {
         let Some(state) = self.slots.state(token) else { return false };
-        state.in_overdue = false;
+        state.is_overdue = false;
         let deadline = self.slots.deadline(token.index());
         deadline.is_some_and(|deadline| deadline <= now)
     }
@@ -382,11 +366,11 @@ mod tests {
         scheduler.return_to_slot(&environment, token, Plain, Deadline::Never);
         assert!(next(&mut scheduler).is_none());
         let lifted = scheduler.slots_mut().take(token).expect("it is in its slot");
-        scheduler.mark_pending(token, Calls::DRAINING);
+        scheduler.mark_pending(token, Pending::DRAINING);
         scheduler.return_to_slot(&environment, token, lifted, Deadline::Keep);
         assert!(scheduler.check(|_| false).is_ok() && scheduler.has_pending_call(token));
         assert_eq!(next(&mut scheduler), Some(token));
-        assert!(scheduler.take_pending(token).is_some_and(|calls| calls.has(Calls::DRAINING)));
+        assert!(scheduler.take_pending(token).is_some_and(|calls| calls.has(Pending::DRAINING)));
         assert!(!scheduler.has_pending_call(token));
     }
 
@@ -401,7 +385,7 @@ mod tests {
             panic!("it was woken");
         };
         scheduler.queue().take_wakeup(index);
-        assert!(scheduler.wake_or_postpone(index, Calls::WAKEUP).is_none());
+        assert!(scheduler.wake_or_postpone(index, Pending::WAKEUP).is_none());
         assert_eq!(next(&mut scheduler), Some(token));
     }
 
@@ -413,19 +397,18 @@ mod tests {
         assert_eq!(environment.free_slots.load(Relaxed), 1);
         scheduler.release_slot(&environment, token);
         assert_eq!(environment.free_slots.load(Relaxed), 2);
-        assert!(!scheduler.mark_ready_pending(token, EventSet::READABLE));
-        scheduler.mark_pending(token, Calls::WAKEUP);
+        assert!(!scheduler.mark_pending(token, Pending::WAKEUP));
         assert!(!scheduler.is_due() && scheduler.take_pending(token).is_none());
     }
 
     #[test]
     fn a_machine_is_queued_after_its_spawn_unless_it_must_be_dropped() {
-        for (calls, is_queued) in [(Calls::WAKEUP, true), (Calls::END, false)] {
+        for (calls, is_queued) in [(Pending::WAKEUP, true), (Pending::END, false)] {
             let (mut scheduler, _, _) = scheduler();
             let token = scheduler.slots_mut().reserve().expect("a slot");
             // The state that a deferred spawn leaves; its seed does not exist here.
             let state = scheduler.slots_mut().state(token).expect("it is there");
-            state.in_deferred = true;
+            state.awaits_spawn = true;
             scheduler.mark_pending(token, calls);
             assert!(next(&mut scheduler).is_none());
             assert!(scheduler.end_deferral(token).is_some_and(|pending| pending.has(calls)));

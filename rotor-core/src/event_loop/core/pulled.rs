@@ -229,7 +229,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
             // The rest of the turn waits in its queues for the next one.
             progress.step = Step::End;
             if let Some((token, pending)) = progress.resumed.take() {
-                self.dispatch.scheduler().restore_pending(token, pending);
+                self.dispatch.scheduler().mark_pending(token, pending);
             }
         }
         Ok(())
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
     use crate::backend::NoWaker;
     use crate::environment::Environment;
-    use crate::event_loop::run_queue::Calls;
+    use crate::event_loop::run_queue::Pending;
     use crate::mio_backend::Mio;
     use crate::stats::Counters;
     use crate::wake_queue::WakeQueue;
@@ -272,7 +272,7 @@ mod tests {
             || core.create_with(&environment, |_| Response::ok(Plain)).expect("there is room");
         let (panics, other) = (add(), add());
         let mut pending = Pending::default();
-        pending.add(Calls::WAKEUP_WHOLE);
+        pending.add(Pending::WAKEUP_WHOLE);
         let mut progress = TurnProgress {
             step: Step::Runnable,
             resumed: Some((other, pending)),
@@ -287,6 +287,6 @@ mod tests {
         core.dispatch.queue().begin_turn(&core.config);
         assert_eq!(core.dispatch.queue().next_runnable(), Some(other));
         let taken = core.dispatch.scheduler().take_pending(other);
-        assert!(taken.is_some_and(|calls| calls.has(Calls::WAKEUP_WHOLE)));
+        assert!(taken.is_some_and(|calls| calls.has(Pending::WAKEUP_WHOLE)));
     }
 }

@@ -6,7 +6,7 @@ use super::{Dispatch, Refs};
 use crate::backend::Backend;
 use crate::config::Config;
 use crate::event::Event;
-use crate::event_loop::run_queue::Calls;
+use crate::event_loop::run_queue::Pending;
 use crate::event_set::EventSet;
 use crate::guard::{Panicked, guard};
 use crate::machine::Machine;
@@ -109,7 +109,7 @@ impl<M: Machine> Dispatch<M> {
         self.monitor.stats().spawned += 1;
         // The drain will come to the slots that it has not passed, in this turn or a later one.
         if token.index() < self.drain_cursor {
-            self.scheduler.mark_pending(token, Calls::DRAINING);
+            self.scheduler.mark_pending(token, Pending::DRAINING);
         }
         Ok(token)
     }

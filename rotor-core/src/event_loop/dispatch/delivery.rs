@@ -6,7 +6,7 @@ use std::ops::ControlFlow::Continue;
 
 use super::{CallKind, Dispatch, Refs};
 use crate::backend::Backend;
-use crate::event_loop::run_queue::{Calls, Pending};
+use crate::event_loop::run_queue::Pending;
 use crate::event_set::EventSet;
 use crate::guard::drop_guarded;
 use crate::machine::Machine;
@@ -54,9 +54,8 @@ impl<M: Machine, B: Backend, C: Caller<M>> Delivery<'_, M, B, C> {
     ) -> ControlFlow<()> {
         // A machine that returned `again` is called once, behind the others, with all events that
         // came meanwhile.
-        if !self.dispatch.scheduler.slots().can_be_called_unless(token, Calls::READY) {
-            self.dispatch.postpone_ready(token, events);
-            return Continue(());
+        if !self.dispatch.scheduler.slots().can_be_called_unless(token, Pending::READY) {
+            return self.dispatch.postpone(token, Pending::ready(events));
         }
         self.dispatch.monitor.stats().events += 1;
         self.dispatch.clock.before_call(self.refs.backend, self.refs.environment);
@@ -94,8 +93,7 @@ impl<M: Machine, B: Backend, C: Caller<M>> Delivery<'_, M, B, C> {
             return Continue(());
         }
         if !scheduler.slots().can_be_called(token) {
-            self.dispatch.postpone_call(token, wakeup_calls(whole));
-            return Continue(());
+            return self.dispatch.postpone(token, wakeup_calls(whole));
         }
         self.dispatch.monitor.stats().wakeups += 1;
         self.call_cheaply(token, CallKind::Wakeup { whole })
@@ -117,16 +115,16 @@ impl<M: Machine, B: Backend, C: Caller<M>> Delivery<'_, M, B, C> {
     ) -> ControlFlow<()> {
         // Before `draining`, at which machines end: there may be input that arrived before. Once is
         // enough: a machine that returned `again` forever would never be told of the drain.
-        if pending.remove(Calls::READY) {
+        if pending.remove(Pending::READY) {
             let stops = self.deliver_ready(token, pending.events());
             stops.map_break(|()| self.caller.keep_remaining_calls(token, pending))?;
         }
-        if pending.remove(Calls::DRAINING) {
+        if pending.remove(Pending::DRAINING) {
             let stops = self.deliver_draining(token);
             stops.map_break(|()| self.caller.keep_remaining_calls(token, pending))?;
         }
-        if pending.has(Calls::WAKEUP) {
-            self.deliver_wakeup(token, pending.has(Calls::WAKEUP_WHOLE))?;
+        if pending.has(Pending::WAKEUP) {
+            self.deliver_wakeup(token, pending.has(Pending::WAKEUP_WHOLE))?;
         }
         Continue(())
     }
@@ -142,8 +140,7 @@ impl<M: Machine, B: Backend, C: Caller<M>> Delivery<'_, M, B, C> {
         let environment = self.refs.environment;
         let until = environment.drain_until().unwrap_or_else(|| environment.now());
         if !self.dispatch.scheduler.slots().can_be_called(token) {
-            self.dispatch.postpone_call(token, Calls::DRAINING);
-            return Continue(());
+            return self.dispatch.postpone(token, Pending::DRAINING);
         }
         self.call_cheaply(token, CallKind::Draining(until))
     }
@@ -197,23 +194,14 @@ impl<M: Machine, B: Backend, C: Caller<M>> Delivery<'_, M, B, C> {
 
 /// Calls for machines that cannot be called now, and calls that were left from earlier.
 impl<M: Machine> Dispatch<M> {
-    /// Keeps the events for a machine that cannot be called now.
+    /// Keeps calls for a machine that cannot be called now.
     #[cold]
     #[inline(never)]
-    fn postpone_ready(&mut self, token: Token, events: EventSet) {
-        if !self.scheduler.mark_ready_pending(token, events) {
+    fn postpone(&mut self, token: Token, calls: Pending) -> ControlFlow<()> {
+        if !self.scheduler.mark_pending(token, calls) {
             self.monitor.stats().stale += 1;
         }
-    }
-
-    /// Keeps a call other than `ready` for a machine that cannot be called now.
-    #[cold]
-    fn postpone_call(&mut self, token: Token, calls: Calls) {
-        if self.scheduler.queue().wakes().is_alive(token) {
-            self.scheduler.mark_pending(token, calls);
-        } else {
-            self.monitor.stats().stale += 1;
-        }
+        Continue(())
     }
 
     /// Returns the machine of a slot from the wake queue, if it is to be called in this turn, and
@@ -240,7 +228,7 @@ impl<M: Machine> Dispatch<M> {
             self.monitor.stats().stale += 1;
             return None;
         };
-        if pending.has(Calls::END) {
+        if pending.has(Pending::END) {
             self.drop_machine(refs.environment, refs.config, token);
             return None;
         }
@@ -251,7 +239,7 @@ impl<M: Machine> Dispatch<M> {
     #[inline(always)]
     fn take_deferred<B>(&mut self, refs: &Refs<'_, M, B>, token: Token) -> Option<M> {
         let pending = self.scheduler.end_deferral(token)?;
-        if pending.has(Calls::END) {
+        if pending.has(Pending::END) {
             self.drop_machine(refs.environment, refs.config, token);
             return None;
         }
@@ -259,6 +247,6 @@ impl<M: Machine> Dispatch<M> {
     }
 }
 
-fn wakeup_calls(whole: bool) -> Calls {
-    if whole { Calls::WAKEUP_WHOLE } else { Calls::WAKEUP }
+fn wakeup_calls(whole: bool) -> Pending {
+    if whole { Pending::WAKEUP_WHOLE } else { Pending::WAKEUP }
 }

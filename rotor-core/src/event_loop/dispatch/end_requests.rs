@@ -4,7 +4,7 @@
 use super::{Dispatch, Refs};
 use crate::backend::Backend;
 use crate::event::Event;
-use crate::event_loop::run_queue::Calls;
+use crate::event_loop::run_queue::Pending;
 use crate::machine::Machine;
 use crate::scope::WakeTarget;
 use crate::token::Token;
@@ -22,8 +22,8 @@ impl<M: Machine> Dispatch<M> {
         let (token, _) = self.scheduler.slots().at(index)?;
         // `ready` comes first: there may be input that arrived before the drain.
         let state = self.scheduler.slots_mut().state(token);
-        if state.is_some_and(|state| state.pending.has(Calls::READY)) {
-            self.scheduler.mark_pending(token, Calls::DRAINING);
+        if state.is_some_and(|state| state.pending.has(Pending::READY)) {
+            self.scheduler.mark_pending(token, Pending::DRAINING);
             return None;
         }
         Some(token)

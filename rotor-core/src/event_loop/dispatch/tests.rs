@@ -8,7 +8,7 @@ use super::*;
 use crate::backend::{Backend, NoWaker};
 use crate::environment::Environment;
 use crate::event::Event;
-use crate::event_loop::run_queue::Calls;
+use crate::event_loop::run_queue::Pending;
 use crate::event_set::EventSet;
 use crate::mio_backend::{Mio, MioHandle};
 use crate::response::{Deadline, Response};
@@ -127,7 +127,9 @@ fn calls_for_a_machine_that_returned_again_are_merged() {
     let again = bench.add(Behavior::Again);
     bench.ready(again);
     bench.ready(again);
-    bench.dispatch.scheduler().mark_pending(again, Calls::WAKEUP_WHOLE | Calls::DRAINING);
+    for call in [Pending::WAKEUP_WHOLE, Pending::DRAINING] {
+        bench.dispatch.scheduler().mark_pending(again, call);
+    }
     assert_eq!(bench.events, ["ready"], "it is called behind the others");
     bench.resume();
     assert_eq!(bench.events, ["ready", "ready", "draining", "wakeup"]);

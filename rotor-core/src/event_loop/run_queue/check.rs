@@ -24,10 +24,10 @@ impl<S> RunQueue<S> {
                 }
                 Err(format!("machine {token} is {what} {times} times, and said to be: {is_said}"))
             };
-            agrees("in the run queue", &runnable, state.in_runnable)?;
-            agrees("overdue", &overdue, state.in_overdue)?;
-            agrees("waiting for a deferred spawn", &deferred, state.in_deferred)?;
-            if !state.pending.is_empty() && !state.in_runnable && !state.in_deferred {
+            agrees("in the run queue", &runnable, state.is_queued)?;
+            agrees("overdue", &overdue, state.is_overdue)?;
+            agrees("waiting for a deferred spawn", &deferred, state.awaits_spawn)?;
+            if !state.pending.is_empty() && !state.is_queued && !state.awaits_spawn {
                 return Err(format!("machine {token} has a call pending, and is not queued"));
             }
         }

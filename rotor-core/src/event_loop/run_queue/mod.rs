@@ -19,7 +19,7 @@ use self::batches::{Backlog, Batch};
 use self::pace::Pace;
 pub(super) use self::pace::{WaitMode, polls_for};
 use self::parts::WokenParts;
-pub(super) use self::pending::{CallState, Calls, Pending};
+pub(super) use self::pending::{CallState, Pending};
 use crate::config::Config;
 use crate::event_set::EventSet;
 use crate::queue_memory::shrink_empty;
@@ -168,8 +168,8 @@ impl<S> RunQueue<S> {
     /// Queues a machine that has a pending call, unless it is queued already. A machine that waits
     /// for the result of its spawn is queued after that.
     pub(super) fn push(&mut self, token: Token, state: &mut CallState) {
-        if !state.in_runnable && !state.in_deferred {
-            state.in_runnable = true;
+        if !state.is_queued && !state.awaits_spawn {
+            state.is_queued = true;
             self.runnable.push(token);
         }
     }
@@ -178,7 +178,7 @@ impl<S> RunQueue<S> {
     pub(super) fn push_again(&mut self, token: Token, state: &mut CallState, events: EventSet) {
         // The machine has more input, perhaps much: other machines' events come first.
         self.pace.request_poll();
-        state.pending.add_ready(events);
+        state.pending.add(Pending::ready(events));
         self.push(token, state);
     }
 
@@ -189,7 +189,7 @@ impl<S> RunQueue<S> {
 
     /// Leaves a spawn for the next turn. Until then the machine that requested it gets no calls.
     pub(super) fn defer_spawn(&mut self, token: Token, state: &mut CallState, seed: S) {
-        state.in_deferred = true;
+        state.awaits_spawn = true;
         self.deferred.push((token, seed));
     }
 
@@ -235,14 +235,14 @@ impl<S> RunQueue<S> {
 
     /// Schedules a machine that woke itself in `create` for this turn.
     pub(super) fn push_woken_in_create(&mut self, token: Token, state: &mut CallState) {
-        if state.in_runnable || self.wakes.is_woken(token.index()) {
+        if state.is_queued || self.wakes.is_woken(token.index()) {
             // The machine is queued for something else already, or other code knows it and has
             // woken it: one call serves for both.
             self.wakes.wake(token);
             return;
         }
-        state.pending.add(Calls::WAKEUP_WHOLE);
-        state.in_runnable = true;
+        state.pending.add(Pending::WAKEUP_WHOLE);
+        state.is_queued = true;
         self.woken_in_create.push(token);
     }
 
@@ -274,7 +274,7 @@ impl<S> RunQueue<S> {
         if is_woken {
             self.wakes.wake(token);
         } else {
-            state.pending.add(Calls::WAKEUP_WHOLE);
+            state.pending.add(Pending::WAKEUP_WHOLE);
             self.push(token, state);
         }
     }
@@ -282,7 +282,7 @@ impl<S> RunQueue<S> {
     /// Returns whether a wake-up must wait for the next turn, because the machine was woken during
     /// its call in this turn, or has a wake-up pending.
     pub(super) fn must_wait_for_next_turn(&self, state: &CallState) -> bool {
-        state.woken_in_call_of == self.turn || state.pending.has(Calls::WAKEUP)
+        state.woken_in_call_of == self.turn || state.pending.has(Pending::WAKEUP)
     }
 }
 
@@ -327,8 +327,8 @@ impl<S> RunQueue<S> {
     /// is called after the others.
     #[cold]
     pub(super) fn push_overdue(&mut self, token: Token, state: &mut CallState) {
-        if !state.in_overdue {
-            state.in_overdue = true;
+        if !state.is_overdue {
+            state.is_overdue = true;
             self.overdue.push_back(token);
         }
     }

@@ -34,7 +34,7 @@ fn a_machine_is_queued_once_and_called_in_the_next_turn() {
     assert!(queue.next_runnable().is_none() && queue.is_due());
     queue.begin_turn(&config);
     assert_eq!(queue.next_runnable(), Some(token(3)));
-    state.in_runnable = false;
+    state.is_queued = false;
     queue.push(token(3), &mut state);
     assert!(queue.next_runnable().is_none(), "what was queued in this turn is the next one's");
 }
@@ -46,7 +46,7 @@ fn a_machine_that_returned_again_requests_a_poll() {
     let mut state = CallState::default();
     queue.push_again(token(0), &mut state, EventSet::READABLE);
     assert!(!queue.pace().allows_turn_without_poll());
-    assert!(state.pending.has(Calls::READY) && state.in_runnable);
+    assert!(state.pending.has(Pending::READY) && state.is_queued);
 }
 
 #[test]
@@ -54,14 +54,14 @@ fn a_machine_waiting_for_its_spawn_is_not_queued_for_other_calls() {
     let (mut queue, _) = queue();
     let (config, mut state) = (Config::new(), CallState::default());
     queue.defer_spawn(token(2), &mut state, 's');
-    state.pending.add(Calls::WAKEUP);
+    state.pending.add(Pending::WAKEUP);
     queue.push(token(2), &mut state);
     assert!(queue.check([(token(2), state)].into_iter()).is_ok());
     assert!(queue.next_deferred_spawn().is_none(), "it is the next turn's");
     queue.begin_turn(&config);
     assert_eq!(queue.next_runnable(), None);
     assert_eq!(queue.next_deferred_spawn(), Some((token(2), 's')));
-    state.in_deferred = false;
+    state.awaits_spawn = false;
     assert!(queue.check([(token(2), state)].into_iter()).is_err(), "it is to be queued now");
 }
 
@@ -92,7 +92,7 @@ fn machines_woken_in_create_alternate_with_other_woken_machines() {
     let woken_in_create = |index| Some(NextWoken::WokenInCreate(token(index)));
     queue.begin_turn(&Config::new().wakeups_per_turn(4));
     queue.push_woken_in_create(token(0), &mut states[0]);
-    assert!(states[0].pending.has(Calls::WAKEUP_WHOLE) && !wakes.is_woken(0) && queue.is_due());
+    assert!(states[0].pending.has(Pending::WAKEUP_WHOLE) && !wakes.is_woken(0) && queue.is_due());
     assert_eq!(queue.next_woken(), woken_in_create(0));
     // A machine that is made in each call does not keep out others that were woken earlier.
     queue.push_woken_in_create(token(1), &mut states[1]);
@@ -101,7 +101,7 @@ fn machines_woken_in_create_alternate_with_other_woken_machines() {
     queue.take_wakeup(0);
     queue.push_woken_in_create(token(2), &mut states[2]);
     assert_eq!((queue.next_woken(), queue.next_woken()), (woken_in_create(1), woken_in_create(2)));
-    states[0] = CallState { in_runnable: true, ..CallState::default() };
+    states[0] = CallState { is_queued: true, ..CallState::default() };
     queue.push_woken_in_create(token(0), &mut states[0]);
     assert!(wakes.is_woken(0) && states[0].pending.is_empty(), "it is queued already");
     assert!(queue.next_woken().is_none() && queue.is_due(), "the budget is spent");
@@ -117,7 +117,7 @@ fn a_self_wakeup_is_delivered_in_the_next_turn() {
     assert!(queue.must_wait_for_next_turn(&state));
     queue.begin_turn(&config);
     assert!(!queue.must_wait_for_next_turn(&state));
-    state.pending.add(Calls::WAKEUP);
+    state.pending.add(Pending::WAKEUP);
     assert!(queue.must_wait_for_next_turn(&state), "one call for both");
 }
 

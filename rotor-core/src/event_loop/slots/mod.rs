@@ -24,7 +24,7 @@ use std::sync::Arc;
 use self::lifted::SlotCallGuard;
 pub(super) use self::lifted::{LiftedCallGuard, LiftedMachine};
 use self::slot::{NONE, Slot};
-use super::run_queue::{CallState, Calls};
+use super::run_queue::{CallState, Pending};
 use crate::guard::{drop_guarded, log_guarded};
 use crate::response::Deadline;
 use crate::time::Time;
@@ -152,7 +152,7 @@ impl<M> Slots<M> {
 
     /// Does the same, but returns `false` if `first` is pending, because that call comes first.
     #[inline(always)]
-    pub(super) fn can_be_called_unless(&self, token: Token, first: Calls) -> bool {
+    pub(super) fn can_be_called_unless(&self, token: Token, first: Pending) -> bool {
         self.can_be_called_if(token, |state| !state.pending.has(first))
     }
 
@@ -161,7 +161,7 @@ impl<M> Slots<M> {
         self.is_current(token)
             && matches!(
                 &self.slots[token.index() as usize],
-                Slot::Waiting { state, .. } if !state.in_deferred && may(state)
+                Slot::Waiting { state, .. } if !state.awaits_spawn && may(state)
             )
     }
 

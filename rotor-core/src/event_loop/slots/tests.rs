@@ -54,14 +54,14 @@ fn a_slot_with_a_queued_wakeup_is_not_reused_until_it_is_taken() {
 fn calls_for_a_running_machine_stay_pending() {
     let (mut slots, _) = slots(1);
     let token = slots.reserve().expect("a slot");
-    slots.state(token).expect("it is running").pending.add_ready(EventSet::READABLE);
+    slots.state(token).expect("it is running").pending.add(Pending::ready(EventSet::READABLE));
     let state = slots.put(token, 1);
-    assert!(state.pending.has(Calls::READY));
+    assert!(state.pending.has(Pending::READY));
     assert_eq!(state.pending.events(), EventSet::READABLE);
     let lifted = slots.take(token).expect("it is in its slot");
-    slots.state(token).expect("it is running").pending.add(Calls::WAKEUP);
+    slots.state(token).expect("it is running").pending.add(Pending::WAKEUP);
     let state = slots.put(token, lifted);
-    assert!(state.pending.has(Calls::READY) && state.pending.has(Calls::WAKEUP));
+    assert!(state.pending.has(Pending::READY) && state.pending.has(Pending::WAKEUP));
     assert_eq!(slots.state(token).expect("it is there").pending, state.pending);
 }
 
@@ -70,14 +70,14 @@ fn a_machine_can_be_called_unless_an_earlier_call_is_pending() {
     let (mut slots, _) = slots(1);
     let token = slots.reserve().expect("a slot");
     slots.put(token, 1);
-    slots.state(token).expect("it is there").pending.add(Calls::READY);
-    assert!(!slots.can_be_called_unless(token, Calls::READY));
-    assert!(slots.can_be_called_unless(token, Calls::WAKEUP) && slots.can_be_called(token));
+    slots.state(token).expect("it is there").pending.add(Pending::READY);
+    assert!(!slots.can_be_called_unless(token, Pending::READY));
+    assert!(slots.can_be_called_unless(token, Pending::WAKEUP) && slots.can_be_called(token));
     let lifted = slots.take(token).expect("it is in its slot");
     assert!(slots.take(token).is_none() && slots.machine_at(token.index()).is_none());
     assert!(!slots.can_be_called(token) && slots.lend_for_call(token, |_| ()).is_none());
     slots.put(token, lifted);
-    slots.state(token).expect("it is there").in_deferred = true;
+    slots.state(token).expect("it is there").awaits_spawn = true;
     assert!(!slots.can_be_called(token), "it waits for its spawn");
     assert_eq!(slots.take(token), Some(1), "to be dropped, whatever is pending");
 }
