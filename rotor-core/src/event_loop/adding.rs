@@ -108,28 +108,17 @@ impl<F> AddRequest<F> {
     ) where
         F: FnOnce(&mut Scope<'_, M::Context>) -> Response<M>,
     {
+        let Some(make) = self.make.take() else { return };
         if environment.drain_until().is_some() {
-            if let Some(make) = self.make.take() {
-                self.send_result(Err(AddError::Draining(make)));
-            }
-            return;
+            return self.send_result(Err(AddError::Draining(make)));
         }
-        let make = &mut self.make;
-        let created = dispatch.create_with(environment, config, |token| {
-            let mut scope = Scope::new(context, environment, token, WakeTarget::default());
-            match make.take() {
-                Some(make) => make(&mut scope),
-                // Unreachable: this is called once.
-                None => Response::done(),
-            }
+        let created = dispatch.create_with(environment, config, None, make, |token, make| {
+            make(&mut Scope::new(context, environment, token, WakeTarget::default()))
         });
-        let result = match (created, self.make.take()) {
-            (Ok(token), _) => Ok(token),
-            // If the closure was not called, this is the only possible reason.
-            (Err(_), Some(make)) => Err(AddError::NoSlot(make)),
-            (Err(error), None) => Err(AddError::NotMade(error)),
-        };
-        self.send_result(result);
+        self.send_result(created.map_err(|SpawnError { cause, seed }| match seed {
+            Some(make) => AddError::NoSlot(make),
+            None => AddError::NotMade(SpawnError { cause, seed: None }),
+        }));
     }
 
     fn send_result(&self, result: Result<Token, AddError<F>>) {

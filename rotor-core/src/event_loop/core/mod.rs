@@ -84,7 +84,9 @@ impl<M: Machine, B> Core<M, B> {
         environment: &AnyEnvironment,
         make: impl FnOnce(Token) -> Response<M>,
     ) -> Result<Token, SpawnError<Infallible>> {
-        self.dispatch.create_with(environment, &self.config, make)
+        let created =
+            self.dispatch.create_with(environment, &self.config, None, (), |token, ()| make(token));
+        created.map_err(|SpawnError { cause, .. }| SpawnError { cause, seed: None })
     }
 
     /// Makes a machine from a seed that comes from outside the loop.

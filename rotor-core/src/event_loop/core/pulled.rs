@@ -16,7 +16,6 @@ use crate::event_loop::closures::RepeatedClosures;
 use crate::event_loop::dispatch::{CallKind, Callee, Caller, Dispatch, IssuedCall, Refs};
 use crate::event_loop::handle::{Control, Exit};
 use crate::event_loop::run_queue::{Pending, WaitMode};
-use crate::event_loop::slots::LiftedMachine;
 use crate::guard::Panicked;
 use crate::machine::Machine;
 use crate::response::{Answer, Deadline, Response};
@@ -159,7 +158,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         &mut self,
         environment: &AnyEnvironment,
         issued: &mut IssuedCall<M>,
-    ) -> LiftedMachine<M> {
+    ) -> Option<M> {
         self.dispatch.lift(environment, issued)
     }
 
@@ -172,7 +171,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         context: &mut M::Context,
         environment: &AnyEnvironment,
         response: Response<M, M::Seed>,
-    ) -> LiftedMachine<M> {
+    ) -> Option<M> {
         let Core { backend, config, dispatch, .. } = self;
         let refs = &mut Refs { context, environment, backend, config };
         if let Response { answer: Answer::Continue(machine), deadline } = response {
@@ -190,7 +189,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         context: &mut M::Context,
         environment: &AnyEnvironment,
         (machine, deadline): (M, Deadline),
-    ) -> LiftedMachine<M> {
+    ) -> Option<M> {
         let Core { backend, config, dispatch, .. } = self;
         let refs = &mut Refs { context, environment, backend, config };
         dispatch.apply_continue(refs, issued, machine, deadline)

@@ -215,35 +215,30 @@ pub(in crate::event_loop) enum Step {
     End,
 }
 
-/// How a caller goes through the steps of a turn.
+/// How a caller goes through the steps of a turn. By default all of them are done, one after the
+/// other.
 pub(in crate::event_loop) trait StepCaller<M: Machine>: Caller<M> {
     /// Enters a step. Returns whether to do it, which is false if the turn has stopped in a later
     /// step.
-    fn enter_step(&mut self, step: Step) -> bool;
-
-    /// Returns whether the turn has stopped in this step.
-    fn is_stopped_at(&self, step: Step) -> bool;
-
-    /// Takes the rest of a machine's pending calls, which come first, whatever the step.
-    fn take_remaining_calls(&mut self) -> Option<(Token, Pending)>;
-}
-
-impl<M: Machine> StepCaller<M> for InlineCaller {
     #[inline(always)]
     fn enter_step(&mut self, _: Step) -> bool {
         true
     }
 
+    /// Returns whether the turn has stopped in this step.
     #[inline(always)]
     fn is_stopped_at(&self, _: Step) -> bool {
         false
     }
 
+    /// Takes the rest of a machine's pending calls, which come first, whatever the step.
     #[inline(always)]
     fn take_remaining_calls(&mut self) -> Option<(Token, Pending)> {
         None
     }
 }
+
+impl<M: Machine> StepCaller<M> for InlineCaller {}
 
 /// The steps that deliver calls.
 impl<M: Machine, B: Backend, C: StepCaller<M>> Delivery<'_, M, B, C> {

@@ -1,7 +1,5 @@
 //! Making machines: from a seed that another machine spawned, or by a closure.
 
-use std::convert::Infallible;
-
 use super::{Dispatch, Refs};
 use crate::backend::Backend;
 use crate::config::Config;
@@ -25,29 +23,28 @@ impl<M: Machine> Dispatch<M> {
         spawner: Option<Token>,
         seed: M::Seed,
     ) -> Result<Token, SpawnError<M::Seed>> {
-        let Some(token) = self.reserve(environment, spawner) else {
-            return Err(SpawnError { cause: SpawnCause::SlabFull, seed: Some(seed) });
-        };
-        let created = guard(|| {
+        self.create_with(environment, config, spawner, seed, |token, seed| {
             let mut scope = Scope::new(context, environment, token, WakeTarget::default());
             M::create(seed, &mut scope)
-        });
-        self.store_created(environment, config, token, spawner.is_some(), created)
-            .map_err(|cause| SpawnError { cause, seed: None })
+        })
     }
 
-    /// Makes a machine by a closure that gets its token.
-    pub(in crate::event_loop) fn create_with(
+    /// Makes a machine by a function that gets its token and a value. If no slot is free, the error
+    /// returns the value.
+    #[inline(always)]
+    pub(in crate::event_loop) fn create_with<S>(
         &mut self,
         environment: &AnyEnvironment,
         config: &Config,
-        make: impl FnOnce(Token) -> Response<M>,
-    ) -> Result<Token, SpawnError<Infallible>> {
-        let Some(token) = self.reserve(environment, None) else {
-            return Err(SpawnError { cause: SpawnCause::SlabFull, seed: None });
+        spawner: Option<Token>,
+        seed: S,
+        make: impl FnOnce(Token, S) -> Response<M>,
+    ) -> Result<Token, SpawnError<S>> {
+        let Some(token) = self.reserve(environment, spawner) else {
+            return Err(SpawnError { cause: SpawnCause::SlabFull, seed: Some(seed) });
         };
-        let created = guard(|| make(token));
-        self.store_created(environment, config, token, false, created)
+        let created = guard(|| make(token, seed));
+        self.store_created(environment, config, token, spawner.is_some(), created)
             .map_err(|cause| SpawnError { cause, seed: None })
     }
 

@@ -35,7 +35,7 @@ pub(in crate::event_loop) trait Caller<M: Machine> {
     ) -> ControlFlow<()>;
 
     /// Keeps the rest of a machine's pending calls, when the turn stops at one of them.
-    fn keep_remaining_calls(&mut self, token: Token, left: Pending);
+    fn keep_remaining_calls(&mut self, _: Token, _: Pending) {}
 }
 
 /// The machines of a loop, what a turn needs besides them, and the code that calls them.
@@ -54,7 +54,8 @@ impl<M: Machine, B: Backend, C: Caller<M>> Delivery<'_, M, B, C> {
     ) -> ControlFlow<()> {
         // A machine that returned `again` is called once, behind the others, with all events that
         // came meanwhile.
-        if !self.dispatch.scheduler.slots().can_be_called_unless(token, Pending::READY) {
+        let callable = self.dispatch.scheduler.slots().callable(token);
+        if callable.is_none_or(|state| state.pending.has(Pending::READY)) {
             return self.dispatch.postpone(token, Pending::ready(events));
         }
         self.dispatch.monitor.stats().events += 1;

@@ -6,7 +6,6 @@ use std::ops::ControlFlow::Continue;
 use super::issued_call::CallKind;
 use super::{Caller, Dispatch, Refs};
 use crate::backend::Backend;
-use crate::event_loop::run_queue::Pending;
 use crate::event_set::EventSet;
 use crate::machine::Machine;
 use crate::response::Response;
@@ -51,6 +50,4 @@ impl<M: Machine> Caller<M> for InlineCaller {
         dispatch.end_call(refs, callee, started, EventSet::EMPTY, response);
         Continue(())
     }
-
-    fn keep_remaining_calls(&mut self, _: Token, _: Pending) {}
 }

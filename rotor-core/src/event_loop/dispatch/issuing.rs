@@ -5,7 +5,6 @@ use super::issued_call::{CallKind, IssuedCall};
 use super::monitor::trace;
 use super::{Dispatch, Refs};
 use crate::backend::Backend;
-use crate::event_loop::slots::LiftedMachine;
 use crate::guard::drop_guarded;
 use crate::machine::Machine;
 use crate::response::{Answer, Deadline, Response};
@@ -58,7 +57,7 @@ impl<M: Machine> Dispatch<M> {
         &mut self,
         environment: &AnyEnvironment,
         issued: &mut IssuedCall<M>,
-    ) -> LiftedMachine<M> {
+    ) -> Option<M> {
         let token = issued.callee.token;
         // The report of a spawn's result belongs to the same call.
         if !matches!(issued.kind, CallKind::SpawnResult)
@@ -85,7 +84,7 @@ impl<M: Machine> Dispatch<M> {
         issued: &mut IssuedCall<M>,
         machine: M,
         deadline: Deadline,
-    ) -> LiftedMachine<M> {
+    ) -> Option<M> {
         if !self.detached.is_empty() {
             let response = Response { answer: Answer::Continue(machine), deadline };
             return self.apply_response_with_detached(refs, issued, response);
@@ -103,7 +102,7 @@ impl<M: Machine> Dispatch<M> {
         refs: &mut Refs<'_, M, B>,
         issued: &mut IssuedCall<M>,
         response: Response<M, M::Seed>,
-    ) -> LiftedMachine<M> {
+    ) -> Option<M> {
         if !self.detached.is_empty() {
             return self.apply_response_with_detached(refs, issued, response);
         }
@@ -134,7 +133,7 @@ impl<M: Machine> Dispatch<M> {
         refs: &mut Refs<'_, M, B>,
         issued: &mut IssuedCall<M>,
         mut response: Response<M, M::Seed>,
-    ) -> LiftedMachine<M> {
+    ) -> Option<M> {
         let token = issued.callee.token;
         self.record_issued_time(refs, issued);
         let is_timed_out = self.detached.remove(token);
@@ -154,7 +153,7 @@ impl<M: Machine> Dispatch<M> {
         refs: &mut Refs<'_, M, B>,
         issued: &mut IssuedCall<M>,
         response: Response<M, M::Seed>,
-    ) -> LiftedMachine<M> {
+    ) -> Option<M> {
         let IssuedCall { callee, events, spawns, .. } = *issued;
         let Some((machine, event)) = self.apply(refs, callee, events, spawns, response) else {
             self.end_issued_call(refs.environment, issued);

@@ -80,9 +80,9 @@ impl Bench {
     }
 
     fn add(&mut self, behavior: Behavior) -> Token {
-        let created = self
-            .dispatch
-            .create_with(&self.environment, &self.config, |_| Response::ok(Scripted(behavior)));
+        let make = |_, behavior| Response::ok(Scripted(behavior));
+        let Bench { dispatch, environment, config, .. } = self;
+        let created = dispatch.create_with(environment, config, None, behavior, make);
         created.expect("a slot is free")
     }
 

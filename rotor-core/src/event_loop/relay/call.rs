@@ -6,7 +6,7 @@ use super::state_cell::StateCell;
 use crate::backend::Backend;
 use crate::event::{Event, InPlace};
 use crate::event_loop::dispatch::IssuedCall;
-use crate::event_loop::slots::{LiftedCallGuard, LiftedMachine};
+use crate::event_loop::slots::LiftedCallGuard;
 use crate::machine::Machine;
 use crate::response::{Answer, Deadline, Response};
 use crate::scope::{AnyEnvironment, Scope};
@@ -133,7 +133,7 @@ impl<'a, M: Machine, P> ResponseApplier<'a, '_, M, P> {
 /// Calls the handler in place. Returns the deadline of a machine that continues.
 #[inline(always)]
 pub(super) fn call_in_place<M: Machine>(
-    lifted: &mut LiftedMachine<M>,
+    lifted: &mut Option<M>,
     event: Event<M::Seed>,
     scope: &mut Scope<'_, M::Context>,
 ) -> Result<Deadline, InPlace<M::Seed>> {

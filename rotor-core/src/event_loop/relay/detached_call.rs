@@ -23,7 +23,6 @@ use super::{LoopState, Relay};
 use crate::backend::{Backend, BackendHandle};
 use crate::blocking::BlockCounts;
 use crate::event_loop::dispatch::IssuedCall;
-use crate::event_loop::slots::LiftedMachine;
 use crate::guard::{drop_guarded, guard};
 use crate::machine::Machine;
 
@@ -39,7 +38,7 @@ where
     pub(super) fn try_detach_call(
         self: &Arc<Self>,
         drive_state: &mut DriveState<M>,
-        lifted: &mut LiftedMachine<M>,
+        lifted: &mut Option<M>,
         loop_state: &mut LoopState<M, B>,
     ) -> bool {
         let callee = drive_state.issued.callee;

@@ -13,7 +13,6 @@ use super::{Baton, LoopState, Relay};
 use crate::backend::Backend;
 use crate::event_loop::core::NextAction;
 use crate::event_loop::dispatch::IssuedCall;
-use crate::event_loop::slots::LiftedMachine;
 use crate::guard::{drop_guarded, guard};
 use crate::machine::Machine;
 use crate::scope::Scope;
@@ -169,7 +168,7 @@ where
     pub(super) fn call<'a, P: StateCell<M, B>>(
         self: &Arc<Self>,
         drive_state: &mut DriveState<M>,
-        mut lifted: LiftedMachine<M>,
+        mut lifted: Option<M>,
         worker: &'a Worker<M, B, P>,
         mut loop_state: P::Guard<'a>,
     ) -> Option<P::Guard<'a>> {

@@ -3,7 +3,6 @@
 use super::baton::Baton;
 use crate::backend::Backend;
 use crate::event_loop::dispatch::IssuedCall;
-use crate::event_loop::slots::LiftedMachine;
 use crate::machine::Machine;
 use crate::time::Time;
 
@@ -27,7 +26,7 @@ impl<M: Machine, B: Backend> From<Box<DetachedCall<M>>> for ThreadWork<M, B> {
 
 /// A call to be made by another thread.
 pub(super) struct DetachedCall<M: Machine> {
-    pub(super) lifted: LiftedMachine<M>,
+    pub(super) lifted: Option<M>,
     pub(super) issued: IssuedCall<M>,
     pub(super) context: Box<M::Context>,
     /// When it was given away.

@@ -13,18 +13,18 @@
 //! value, or may give the loop away meanwhile. Slots never move: memory for all of them is reserved
 //! at the start, and touched only when it is used.
 
+mod call_guards;
 mod check;
-mod lifted;
 mod slot;
 
 use std::collections::{TryReserveError, VecDeque};
 use std::mem;
 use std::sync::Arc;
 
-use self::lifted::SlotCallGuard;
-pub(super) use self::lifted::{LiftedCallGuard, LiftedMachine};
+pub(super) use self::call_guards::LiftedCallGuard;
+use self::call_guards::SlotCallGuard;
 use self::slot::{NONE, Slot};
-use super::run_queue::{CallState, Pending};
+use super::run_queue::CallState;
 use crate::guard::{drop_guarded, log_guarded};
 use crate::response::Deadline;
 use crate::time::Time;
@@ -96,12 +96,8 @@ impl<M> Slots<M> {
 
     /// Returns whether calls are pending for the machine of a slot.
     pub(super) fn has_pending_calls(&self, index: u32) -> bool {
-        match self.slots.get(index as usize) {
-            Some(Slot::Waiting { state, .. } | Slot::Running { state }) => {
-                !state.pending.is_empty()
-            }
-            _ => false,
-        }
+        let state = self.slots.get(index as usize).and_then(Slot::state);
+        state.is_some_and(|state| !state.pending.is_empty())
     }
 
     /// Returns the number of machines, including those in a handler.
@@ -147,22 +143,18 @@ impl<M> Slots<M> {
     /// spawn.
     #[inline(always)]
     pub(super) fn can_be_called(&self, token: Token) -> bool {
-        self.can_be_called_if(token, |_| true)
+        self.callable(token).is_some()
     }
 
-    /// Does the same, but returns `false` if `first` is pending, because that call comes first.
+    /// Returns the state of a machine's calls if the machine can be called.
     #[inline(always)]
-    pub(super) fn can_be_called_unless(&self, token: Token, first: Pending) -> bool {
-        self.can_be_called_if(token, |state| !state.pending.has(first))
-    }
-
-    #[inline(always)]
-    fn can_be_called_if(&self, token: Token, may: impl FnOnce(&CallState) -> bool) -> bool {
-        self.is_current(token)
-            && matches!(
-                &self.slots[token.index() as usize],
-                Slot::Waiting { state, .. } if !state.awaits_spawn && may(state)
-            )
+    pub(super) fn callable(&self, token: Token) -> Option<&CallState> {
+        match self.slots.get(token.index() as usize)? {
+            Slot::Waiting { state, .. } if self.is_current(token) && !state.awaits_spawn => {
+                Some(state)
+            }
+            _ => None,
+        }
     }
 
     /// Lends a machine that can be called, for a call in its slot.
@@ -190,7 +182,7 @@ impl<M> Slots<M> {
 
     /// Takes a machine out of its slot, without a check of its generation.
     #[inline(always)]
-    pub(super) fn lift(&mut self, index: u32) -> LiftedMachine<M> {
+    pub(super) fn lift(&mut self, index: u32) -> Option<M> {
         let slot = self.slots.get_mut(index as usize)?;
         let Slot::Waiting { state, .. } = *slot else { return None };
         mem::replace(slot, Slot::Running { state }).into_machine()
@@ -257,58 +249,38 @@ impl<M> Slots<M> {
     /// Returns the state of a machine's calls, whether or not its handler is running.
     #[inline]
     pub(super) fn state(&mut self, token: Token) -> Option<&mut CallState> {
-        if !self.is_current(token) {
-            return None;
-        }
-        match &mut self.slots[token.index() as usize] {
-            Slot::Waiting { state, .. } | Slot::Running { state } => Some(state),
-            Slot::Vacant { .. } | Slot::Ended => None,
-        }
+        let (current, state) = self.state_at(token.index())?;
+        (current == token).then_some(state)
     }
 
     /// Returns the token of the machine in a slot, and the state of its calls.
     #[inline]
     pub(super) fn state_at(&mut self, index: u32) -> Option<(Token, &mut CallState)> {
-        match self.slots.get_mut(index as usize)? {
-            Slot::Waiting { state, .. } | Slot::Running { state } => {
-                Some((Token::new(index, self.wakes.generation(index)), state))
-            }
-            Slot::Vacant { .. } | Slot::Ended => None,
-        }
+        let state = self.slots.get_mut(index as usize)?.state_mut()?;
+        Some((Token::new(index, self.wakes.generation(index)), state))
     }
 
     /// Returns the state of each machine's calls.
     pub(super) fn states(&self) -> impl Iterator<Item = (Token, CallState)> {
-        self.slots.iter().zip(0..).filter_map(|(slot, index)| match slot {
-            Slot::Waiting { state, .. } | Slot::Running { state } => {
-                Some((self.token(index), *state))
-            }
-            Slot::Vacant { .. } | Slot::Ended => None,
-        })
+        let slots = self.slots.iter().zip(0..);
+        slots.filter_map(|(slot, index)| Some((self.token(index), *slot.state()?)))
     }
 
     /// Returns the token of the machine in a slot, and the machine unless a handler has taken it.
     pub(super) fn at(&self, index: u32) -> Option<(Token, Option<&M>)> {
-        match self.slots.get(index as usize)? {
-            Slot::Waiting { machine, .. } => Some((self.token(index), Some(machine))),
-            Slot::Running { .. } => Some((self.token(index), None)),
-            Slot::Vacant { .. } | Slot::Ended => None,
-        }
+        let slot = self.slots.get(index as usize)?;
+        slot.state().map(|_| (self.token(index), slot.machine()))
     }
 
     /// Returns the machine in a slot, unless a handler has taken it.
     pub(super) fn machine_at(&self, index: u32) -> Option<&M> {
-        self.at(index)?.1
+        self.slots.get(index as usize)?.machine()
     }
 
     /// Returns whether the machine with this token exists, in its slot or in a handler.
     pub(super) fn contains(&self, token: Token) -> bool {
         // A token that was made from a number may have the generation of a slot's next machine.
-        self.is_current(token)
-            && matches!(
-                self.slots[token.index() as usize],
-                Slot::Waiting { .. } | Slot::Running { .. }
-            )
+        self.at(token.index()).is_some_and(|(current, _)| current == token)
     }
 
     fn token(&self, index: u32) -> Token {

@@ -14,5 +14,41 @@ pub(in crate::event_loop) enum Slot<M> {
     Ended,
 }
 
+impl<M> Slot<M> {
+    /// Returns the state of the calls of the machine that has this slot.
+    #[inline(always)]
+    pub(super) fn state(&self) -> Option<&CallState> {
+        match self {
+            Slot::Waiting { state, .. } | Slot::Running { state } => Some(state),
+            Slot::Vacant { .. } | Slot::Ended => None,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn state_mut(&mut self) -> Option<&mut CallState> {
+        match self {
+            Slot::Waiting { state, .. } | Slot::Running { state } => Some(state),
+            Slot::Vacant { .. } | Slot::Ended => None,
+        }
+    }
+
+    /// Returns the machine, if it is in its slot.
+    #[inline(always)]
+    pub(super) fn machine(&self) -> Option<&M> {
+        match self {
+            Slot::Waiting { machine, .. } => Some(machine),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn into_machine(self) -> Option<M> {
+        match self {
+            Slot::Waiting { machine, .. } => Some(machine),
+            _ => None,
+        }
+    }
+}
+
 /// No slot.
 pub(super) const NONE: u32 = u32::MAX;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::backend::NoWaker;
+use crate::event_loop::run_queue::Pending;
 use crate::event_set::EventSet;
 
 fn slots(capacity: usize) -> (Slots<u32>, Arc<WakeQueue>) {
@@ -66,13 +67,14 @@ fn calls_for_a_running_machine_stay_pending() {
 }
 
 #[test]
-fn a_machine_can_be_called_unless_an_earlier_call_is_pending() {
+fn a_machine_can_be_called_in_its_slot_unless_it_waits_for_its_spawn() {
     let (mut slots, _) = slots(1);
     let token = slots.reserve().expect("a slot");
     slots.put(token, 1);
     slots.state(token).expect("it is there").pending.add(Pending::READY);
-    assert!(!slots.can_be_called_unless(token, Pending::READY));
-    assert!(slots.can_be_called_unless(token, Pending::WAKEUP) && slots.can_be_called(token));
+    let state = slots.callable(token).expect("it is in its slot");
+    assert!(state.pending.has(Pending::READY) && !state.pending.has(Pending::WAKEUP));
+    assert!(slots.can_be_called(token));
     let lifted = slots.take(token).expect("it is in its slot");
     assert!(slots.take(token).is_none() && slots.machine_at(token.index()).is_none());
     assert!(!slots.can_be_called(token) && slots.lend_for_call(token, |_| ()).is_none());

@@ -1,4 +1,5 @@
-//! `LiftedMachine`: a machine that is out of its slot, for its handler.
+//! Guards of a machine that is called in place: in its slot, or lifted out of it. If the call panics,
+//! the machine is dropped at once.
 
 use std::mem::{self, ManuallyDrop};
 
@@ -6,17 +7,12 @@ use super::slot::Slot;
 use crate::event_loop::run_queue::CallState;
 use crate::guard::drop_guarded;
 
-/// A machine that was lifted out of its slot, or none. This is not the whole slot, from which the
-/// machine would be copied once more.
-pub(in crate::event_loop) type LiftedMachine<M> = Option<M>;
-
-/// A lifted machine while it is called in place. If the call panics, the machine is dropped at
-/// once, as for [`SlotCallGuard`].
-pub(in crate::event_loop) struct LiftedCallGuard<'a, M>(&'a mut LiftedMachine<M>);
+/// A machine that was lifted out of its slot, while it is called in place.
+pub(in crate::event_loop) struct LiftedCallGuard<'a, M>(&'a mut Option<M>);
 
 impl<'a, M> LiftedCallGuard<'a, M> {
     #[inline(always)]
-    pub(in crate::event_loop) fn of(lifted: &'a mut LiftedMachine<M>) -> LiftedCallGuard<'a, M> {
+    pub(in crate::event_loop) fn of(lifted: &'a mut Option<M>) -> LiftedCallGuard<'a, M> {
         LiftedCallGuard(lifted)
     }
 
@@ -41,21 +37,11 @@ impl<M> Drop for LiftedCallGuard<'_, M> {
 /// Not inlined, so that calls are small.
 #[cold]
 #[inline(never)]
-fn drop_lifted<M>(lifted: &mut LiftedMachine<M>) {
+fn drop_lifted<M>(lifted: &mut Option<M>) {
     drop_guarded(lifted.take(), PANICKED);
 }
 
 const PANICKED: &str = "a machine whose handler had panicked";
-
-impl<M> Slot<M> {
-    #[inline(always)]
-    pub(super) fn into_machine(self) -> Option<M> {
-        match self {
-            Slot::Waiting { machine, .. } => Some(machine),
-            _ => None,
-        }
-    }
-}
 
 /// A machine in its slot while its own code runs. If the code panics, the machine is dropped at
 /// once: values in it, such as a port or a held lock, can see the panic only during unwinding. The
@@ -111,10 +97,7 @@ impl<M, F: FnMut(&M)> Drop for SlotCallGuard<'_, M, F> {
 #[inline(never)]
 fn drop_panicked<M>(slot: &mut Slot<M>) {
     // Leaves the slot as if the handler had taken the machine by value.
-    let state = match slot {
-        Slot::Waiting { state, .. } => *state,
-        _ => CallState::default(),
-    };
+    let state = slot.state().copied().unwrap_or_default();
     let gone = mem::replace(slot, Slot::Running { state });
     drop_guarded(gone, PANICKED);
 }
