@@ -3,7 +3,7 @@
 //!
 //! `doc/architecture.md` shows which part contains what ("A loop has three owners").
 
-mod ending;
+mod exit;
 mod pulled;
 mod turn;
 mod waiting;

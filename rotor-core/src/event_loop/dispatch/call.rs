@@ -2,7 +2,8 @@
 
 use std::mem;
 
-use super::failures::{Callee, report_failure};
+use super::callee::Callee;
+use super::failures::report_failure;
 use super::monitor::{is_traced, trace};
 use super::{Dispatch, Refs};
 use crate::backend::Backend;

@@ -1,6 +1,7 @@
 //! Machines whose handlers are detached: they have given the loop away, or it was taken from them.
 
-use super::{Callee, Dispatch};
+use super::Dispatch;
+use super::callee::Callee;
 use crate::machine::Machine;
 use crate::scope::AnyEnvironment;
 use crate::time::Time;

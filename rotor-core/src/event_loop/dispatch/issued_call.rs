@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::failures::Callee;
+use super::callee::Callee;
 use crate::event::Event;
 use crate::event_set::EventSet;
 use crate::machine::Machine;

@@ -11,23 +11,24 @@
 //! A handler that panics unwinds to the turn, which calls `handler_panicked` and goes on.
 
 mod call;
+mod callee;
 mod creation;
 mod delivery;
 mod detached_handlers;
 mod detachment;
 mod end_requests;
-mod ending;
 mod failures;
+mod forced_ends;
 pub(super) mod inline_caller;
 mod issued_call;
 mod issuing;
 mod monitor;
 mod turn_clock;
 
+pub(super) use self::callee::Callee;
 pub(super) use self::delivery::{Caller, Delivery};
 use self::detached_handlers::DetachedHandlers;
-pub(super) use self::ending::backend_panicked;
-pub(super) use self::failures::Callee;
+pub(super) use self::forced_ends::backend_panicked;
 pub(super) use self::issued_call::{CallKind, IssuedCall};
 use self::monitor::Monitor;
 use self::turn_clock::TurnClock;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use log::Level;
 
-use super::failures::Callee;
+use super::callee::Callee;
 use crate::blocking::HeartbeatWriter;
 use crate::config::Config;
 use crate::event::Event;

@@ -6,20 +6,20 @@
 //! simply be continued. Each `next_…` method returns the next piece of work of one step, and `None`
 //! when the step is done or its budget is used up; the rest is left for the next turn.
 
-mod batches;
 mod check;
 mod pace;
 mod parts;
 mod pending;
+mod queues;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use self::batches::{Backlog, Batch};
 use self::pace::Pace;
 pub(super) use self::pace::{WaitMode, polls_for};
 use self::parts::WokenParts;
 pub(super) use self::pending::{CallState, Pending};
+use self::queues::{Arrivals, Backlog};
 use crate::config::Config;
 use crate::event_set::EventSet;
 use crate::queue_memory::shrink_empty;
@@ -32,13 +32,13 @@ use crate::wake_queue::{PartWake, WakeQueue};
 /// The due work of a loop whose machines are spawned from an `S`.
 pub(super) struct RunQueue<S> {
     /// The events that the backend reported.
-    events: Batch<(Token, EventSet)>,
+    events: Arrivals<(Token, EventSet)>,
     /// Machines with pending calls.
     runnable: Backlog<Token>,
     /// Spawns beyond the budget of their event.
     deferred: Backlog<(Token, S)>,
     /// Slots taken from the wake queue.
-    woken: Batch<u32>,
+    woken: Arrivals<u32>,
     /// How many more wake-ups this turn may deliver.
     wakeups_left: u32,
     /// Machines that woke themselves in `create`. Kept apart from `wakes`, so that this needs no
@@ -67,10 +67,10 @@ impl<S> RunQueue<S> {
         now: Time,
     ) -> RunQueue<S> {
         RunQueue {
-            events: Batch::new(),
+            events: Arrivals::new(),
             runnable: Backlog::new(),
             deferred: Backlog::new(),
-            woken: Batch::new(),
+            woken: Arrivals::new(),
             wakeups_left: 0,
             woken_in_create: Backlog::new(),
             wakes,

@@ -14,7 +14,7 @@ fn token(index: u32) -> Token {
 }
 
 #[test]
-fn events_are_delivered_in_order_and_the_batch_is_then_empty() {
+fn events_are_delivered_in_order_and_the_list_is_then_empty() {
     let (mut queue, _) = queue();
     queue.events().push((token(1), EventSet::READABLE));
     queue.events().push((token(0), EventSet::WRITABLE));

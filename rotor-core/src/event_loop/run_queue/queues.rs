@@ -4,15 +4,15 @@ use std::collections::VecDeque;
 
 use crate::queue_memory::{shrink_empty, shrink_empty_vec};
 
-/// Items that came together, and are processed from the front until all are done.
-pub(super) struct Batch<T> {
+/// Items that arrived together, and are processed from the front until all are done.
+pub(super) struct Arrivals<T> {
     items: Vec<T>,
     done: usize,
 }
 
-impl<T: Copy> Batch<T> {
-    pub(super) fn new() -> Batch<T> {
-        Batch { items: Vec::new(), done: 0 }
+impl<T: Copy> Arrivals<T> {
+    pub(super) fn new() -> Arrivals<T> {
+        Arrivals { items: Vec::new(), done: 0 }
     }
 
     #[inline(always)]
@@ -20,7 +20,7 @@ impl<T: Copy> Batch<T> {
         self.done == self.items.len()
     }
 
-    /// Returns the list to which the next batch, or more of this one, is appended.
+    /// Returns the list to which more items are appended.
     #[inline(always)]
     pub(super) fn items(&mut self) -> &mut Vec<T> {
         if self.is_done() {
@@ -109,13 +109,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_delivers_its_items_once_and_is_then_cleared() {
-        let mut batch = Batch::new();
-        batch.items().extend([1, 2]);
-        assert_eq!((batch.next(), batch.is_done()), (Some(1), false));
-        batch.items().push(3);
-        assert_eq!((batch.next(), batch.next(), batch.next()), (Some(2), Some(3), None));
-        assert!(batch.is_done() && batch.items().is_empty());
+    fn arrivals_are_delivered_once_and_then_cleared() {
+        let mut arrivals = Arrivals::new();
+        arrivals.items().extend([1, 2]);
+        assert_eq!((arrivals.next(), arrivals.is_done()), (Some(1), false));
+        arrivals.items().push(3);
+        assert_eq!((arrivals.next(), arrivals.next(), arrivals.next()), (Some(2), Some(3), None));
+        assert!(arrivals.is_done() && arrivals.items().is_empty());
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::io;
 
 use super::Dispatch;
-use super::failures::{Callee, report_failure};
+use super::callee::Callee;
+use super::failures::report_failure;
 use crate::config::{Config, OnPanic};
 use crate::event_loop::handle::Exit;
 use crate::guard::{Panicked, drop_guarded, guard, log_guarded};
