@@ -102,6 +102,7 @@ mod report;
 mod resolv_conf;
 mod resolver;
 mod result;
+mod rotation;
 mod special;
 mod stub_resolver;
 mod system;

@@ -34,7 +34,8 @@ pub struct ResolvConf {
     /// How often each server is asked. Default 2, at least 1, at most 5: less or more counts as
     /// that.
     pub attempts: usize,
-    /// Whether each query begins with another server. Default: no.
+    /// Whether each query begins with the next server. The two queries for the addresses of a host
+    /// begin with the same one. Default: no.
     pub rotate: bool,
     /// Whether servers are told that answers of up to 1,232 bytes fit into a datagram (`edns0`,
     /// RFC 6891). Default: no; answers of more than 512 bytes then come over TCP. A server that

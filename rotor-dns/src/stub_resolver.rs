@@ -22,6 +22,7 @@ use crate::questions::Questions;
 use crate::record::{Kind, Question};
 use crate::report::{QueryReport, ReportSender};
 use crate::result::LookupResult;
+use crate::rotation::Rotation;
 use crate::special::SpecialName;
 use crate::without_edns::NonEdnsServers;
 
@@ -47,8 +48,7 @@ pub(crate) struct StubResolver {
     queries: usize,
     /// Whether a lookup of a host is to be started next, not one of records.
     host_is_next: bool,
-    /// How many queries were started. With `rotate` it selects the first server.
-    queries_started: usize,
+    rotation: Rotation,
     pub(crate) is_draining: bool,
 }
 
@@ -83,7 +83,7 @@ impl StubResolver {
             without_edns: NonEdnsServers::default(),
             queries: 0,
             host_is_next: false,
-            queries_started: 0,
+            rotation: Rotation::default(),
             is_draining: false,
         };
         (Dns { records, addresses, counters }, stub)
@@ -387,15 +387,11 @@ impl StubResolver {
         }
         let (question, link) = self.questions.start_next()?;
         let mut servers = self.config.servers.clone();
-        // `rotate` (resolv.conf(5)) spreads the load: without it the second server gets only the
-        // questions at which the first has failed.
-        if self.config.conf.rotate && !servers.is_empty() {
-            let first = self.queries_started % servers.len();
-            servers.rotate_left(first);
+        if self.config.conf.rotate {
+            self.rotation.apply(&question, &mut servers);
         }
         self.queries += 1;
         DnsCounters::add(&self.counters.asked);
-        self.queries_started = self.queries_started.wrapping_add(1);
         let report = ReportSender::new(question.clone(), self.report_sender.clone());
         let without_edns = self.without_edns.valid_at(now);
         let (config, counters) = (self.config.clone(), self.counters.clone());

@@ -47,6 +47,21 @@ fn rotation_starts_each_lookup_at_the_next_server() {
     }
 }
 
+/// Otherwise each host would wait for a silent server.
+#[test]
+fn rotation_asks_one_server_for_both_families_of_a_host() {
+    let mut conf = ResolvConf::default();
+    conf.rotate = true;
+    let servers = vec![serve(right_answer), serve(right_answer)];
+    let mut stage = Stage::new(servers, conf, |config| config);
+    for number in 0..4 {
+        let host = format!("h{number}.example");
+        assert!(stage.host(&host).is_ok());
+        let expected = if number % 2 == 0 { [2, 0] } else { [0, 2] };
+        assert_eq!([0, 1].map(|server| stage.names_asked(server).len()), expected, "{host}");
+    }
+}
+
 #[test]
 fn a_server_with_a_closed_port_costs_no_time() {
     // A port of the first host, which serves only port 53.
