@@ -7,7 +7,7 @@ use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::h2::frame_writer::frame_header;
 use crate::h2::hpack::HpackEncoder;
 use crate::h2::settings::WINDOW_DEFAULT;
-use crate::h2::{PeerSettings, SendWindow, Violation};
+use crate::h2::{PeerSettings, SPLIT_MIN, SendWindow, Violation};
 
 /// The sending state of a connection: the settings of its peer, the window, and the encoder of
 /// field blocks. The encoder is in step with the peer's decoder as long as each encoded block is
@@ -145,8 +145,9 @@ impl FrameOutput {
         room: usize,
         output: &mut Output,
     ) -> DataOutcome {
-        let Data { stream, body, left, is_all, window } = data;
-        let allowed = left.min(PAYLOAD_BYTES_MAX).min(window.credit()).min(self.window.credit());
+        let Data { stream, body, left, is_all, most, window } = data;
+        let own = left.min(most).min(window.credit());
+        let allowed = own.min(self.window.credit());
         if allowed == 0 {
             return DataOutcome::NoWindow;
         }
@@ -164,6 +165,7 @@ impl FrameOutput {
         DataOutcome::Sent(SentData {
             bytes,
             is_end,
+            is_cut: bytes < own,
             is_credited: bytes == left || bytes >= SPLIT_MIN,
         })
     }
@@ -179,9 +181,6 @@ pub(crate) struct TrailerOutput<'a> {
     pub(crate) block: &'a mut Vec<u8>,
 }
 
-/// No frame of fewer bytes is written only because there is no room for more.
-pub(crate) const SPLIT_MIN: usize = 1024;
-
 /// The part of a body to send.
 pub(crate) struct Data<'a> {
     pub(crate) stream: u32,
@@ -191,6 +190,8 @@ pub(crate) struct Data<'a> {
     pub(crate) left: usize,
     /// Whether the stream ends with them: no trailers follow, and nothing more will be written.
     pub(crate) is_all: bool,
+    /// How many bytes may be sent in this turn: at most the maximum length of a frame.
+    pub(crate) most: usize,
     pub(crate) window: &'a mut SendWindow,
 }
 
@@ -210,6 +211,8 @@ pub(crate) struct SentData {
     pub(crate) bytes: usize,
     /// Whether it has ended the stream.
     pub(crate) is_end: bool,
+    /// Whether it is shorter than it could be because of the room or the window of the connection.
+    pub(crate) is_cut: bool,
     /// Whether the peer gets an allowance of control frames for it. It does not for small pieces
     /// that are small only because of its windows.
     pub(crate) is_credited: bool,
@@ -373,7 +376,9 @@ mod tests {
         body.write_all(&vec![b'x'; len]).expect("it is open");
         let mut window = SendWindow::new(windows.0);
         let mut frames = FrameOutput { window: SendWindow::new(windows.1), ..FrameOutput::new() };
-        let data = Data { stream: 7, body: &mut body, left: len, is_all, window: &mut window };
+        let most = PAYLOAD_BYTES_MAX;
+        let data =
+            Data { stream: 7, body: &mut body, left: len, is_all, most, window: &mut window };
         let put = frames.put_data(data, room, &mut output);
         let bytes = if let DataOutcome::Sent(sent) = &put { sent.bytes } else { 0 };
         assert_eq!(body.len(), len - bytes);
@@ -382,28 +387,29 @@ mod tests {
 
     #[test]
     fn a_data_frame_is_limited_by_the_body_both_windows_and_the_room() {
-        let sent =
-            |bytes, is_end, is_credited| DataOutcome::Sent(SentData { bytes, is_end, is_credited });
+        let sent = |bytes, is_end, is_cut, is_credited| {
+            DataOutcome::Sent(SentData { bytes, is_end, is_cut, is_credited })
+        };
         let most = 1 << 16;
         let payload = PAYLOAD_BYTES_MAX;
         let header = FRAME_HEADER_BYTES;
         for (len, windows, room, is_all, expected) in [
-            (10, (100, 100), 100, true, sent(10, true, true)),
+            (10, (100, 100), 100, true, sent(10, true, false, true)),
             // Trailers or more of the body follow.
-            (10, (100, 100), 100, false, sent(10, false, true)),
-            (10, (9, 100), 100, true, sent(9, false, false)),
-            (10, (100, 9), 100, true, sent(9, false, false)),
-            (2000, (1023, most), 5000, true, sent(1023, false, false)),
-            (2000, (1024, most), 5000, true, sent(1024, false, true)),
-            (payload, (most, most), payload + header, true, sent(payload, true, true)),
-            (payload + 1, (most, most), 2 * payload, true, sent(payload, false, true)),
+            (10, (100, 100), 100, false, sent(10, false, false, true)),
+            (10, (9, 100), 100, true, sent(9, false, false, false)),
+            (10, (100, 9), 100, true, sent(9, false, true, false)),
+            (2000, (1023, most), 5000, true, sent(1023, false, false, false)),
+            (2000, (1024, most), 5000, true, sent(1024, false, false, true)),
+            (payload, (most, most), payload + header, true, sent(payload, true, false, true)),
+            (payload + 1, (most, most), 2 * payload, true, sent(payload, false, false, true)),
             (10, (0, 100), 100, true, DataOutcome::NoWindow),
             (10, (100, 0), 100, true, DataOutcome::NoWindow),
             (10, (0, 0), 0, true, DataOutcome::NoWindow),
-            (10, (100, 100), 10 + header, true, sent(10, true, true)),
+            (10, (100, 100), 10 + header, true, sent(10, true, false, true)),
             (10, (100, 100), 9 + header, true, DataOutcome::NoRoom),
             (10, (100, 100), 0, true, DataOutcome::NoRoom),
-            (2000, (most, most), SPLIT_MIN + header, true, sent(SPLIT_MIN, false, true)),
+            (2000, (most, most), SPLIT_MIN + header, true, sent(SPLIT_MIN, false, true, true)),
             (2000, (most, most), SPLIT_MIN - 1 + header, true, DataOutcome::NoRoom),
         ] {
             let case = (len, windows, room, is_all);
@@ -419,6 +425,28 @@ mod tests {
             let ends = if is_end { flag::END_STREAM } else { 0 };
             assert_eq!(frame.len(), header + bytes, "{case:?}");
             assert_eq!(frame[..header], frame_header(bytes, kind::DATA, ends, 7), "{case:?}");
+        }
+    }
+
+    #[test]
+    fn a_data_frame_is_limited_by_the_rest_of_its_turn() {
+        for (len, most, expected) in [(3000, 2000, (2000, false)), (2000, 2000, (2000, true))] {
+            let (mut body, mut output) = (Output::new(), Output::new());
+            body.write_all(&vec![b'x'; len]).expect("it is open");
+            let mut window = SendWindow::new(1 << 16);
+            let data = Data {
+                stream: 7,
+                body: &mut body,
+                left: len,
+                is_all: true,
+                most,
+                window: &mut window,
+            };
+            let put = FrameOutput::new().put_data(data, 1 << 16, &mut output);
+            let DataOutcome::Sent(SentData { bytes, is_end, is_cut, .. }) = put else {
+                panic!("{put:?}");
+            };
+            assert_eq!(((bytes, is_end), is_cut), (expected, false));
         }
     }
 }

@@ -18,7 +18,7 @@
 //! | `field_reader` | decodes the blocks of one peer |
 //! | `request`, `response`, `trailers` | checks the fields of a block as a head or as trailers |
 //! | `field_text` | encodes fields that our own writers wrote as text |
-//! | `priority`, `schedule` | the order in which responses are sent |
+//! | `priority`, `schedule`, `turn` | the order in which responses are sent |
 //! | `settings_watch` | the time limit for the acknowledgement of our settings |
 //! | `bodies_watch`, `window_watch` | minimum rates of bodies, and of what windows hold up |
 //! | `reset_streams` | streams that were reset, and frames for them that may still arrive |
@@ -46,6 +46,7 @@ pub mod settings;
 pub(crate) mod settings_watch;
 pub(crate) mod stream_state;
 pub(crate) mod trailers;
+pub(crate) mod turn;
 pub(crate) mod window;
 pub(crate) mod window_watch;
 
@@ -63,5 +64,6 @@ pub use self::settings::PeerSettings;
 pub use self::settings_watch::SettingsWatch;
 pub use self::stream_state::{StreamEvent, StreamState};
 pub use self::trailers::to_trailers;
+pub(crate) use self::turn::{SPLIT_MIN, Turn, TurnOutcome};
 pub use self::window::{ReceiveWindow, SendWindow};
 pub(crate) use self::window_watch::{GrantWatch, WindowWatch};

@@ -9,7 +9,7 @@ use crate::client::exchange::Exchange;
 use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::flow::Wait;
-use crate::h2::{ErrorCode, Intake, ReceiveWindow, SendWindow, StreamState, WindowWatch};
+use crate::h2::{ErrorCode, Intake, ReceiveWindow, SendWindow, StreamState, Turn, WindowWatch};
 use crate::semantics::trailers::Trailers;
 use crate::tunnel::Tunnel;
 
@@ -35,6 +35,7 @@ pub(super) struct Child<K: Client> {
     pub(super) output: Output,
     /// Whether it is in the schedule.
     pub(super) is_scheduled: bool,
+    pub(super) turn: Turn,
     pub(super) intake: Intake,
     pub(super) outbound: SendWindow,
     /// Whether output was dropped because the server does not want it, and the handler may wait
@@ -68,6 +69,7 @@ impl<K: Client> Child<K> {
             input: Buf::new(),
             output: Output::new(),
             is_scheduled: false,
+            turn: Turn::default(),
             intake: Intake::new(config.http2_ref().stream_window, None),
             outbound,
             has_discarded: false,

@@ -63,6 +63,9 @@ pub(super) struct Streams<K: Client, F> {
     /// Streams that have begun, in their order, with the keys of their children.
     streams: Vec<(u32, u32)>,
     schedule: Schedule,
+    /// From which child on children are scheduled again, after the window of the connection was used
+    /// up and none was left in the schedule. So their turns go on where they stopped.
+    next_turn: u32,
     floods: FloodBuckets,
     next_key: u32,
     next_stream: u32,
@@ -149,6 +152,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             children: Vec::new(),
             streams: Vec::new(),
             schedule: Schedule::new(),
+            next_turn: 0,
             floods: FloodBuckets::new(&config.floods, now),
             next_key: 1,
             next_stream: 1,

@@ -9,7 +9,8 @@ use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::client::request_source::RequestSource;
 use crate::frame_output::{Data, DataOutcome, SentData, TrailerOutput, room};
-use crate::h2::StreamEvent;
+use crate::h2::frame::PAYLOAD_BYTES_MAX;
+use crate::h2::{StreamEvent, TurnOutcome};
 use crate::no_upgrade::is_possible;
 use crate::tunnel::Event;
 
@@ -22,11 +23,11 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             if self.reroute_upgrade(at, io) {
                 continue;
             }
-            if !self.send(at, io) {
-                // Data is sent in parts, but a block of fields only as a whole.
-                if self.children[at].unsent_body_len() == 0 {
-                    self.schedule.keep_turn(key, PRIORITY);
-                }
+            let turn = self.send(at, io);
+            if turn != TurnOutcome::Over {
+                self.schedule.keep_turn(key, PRIORITY);
+            }
+            if turn == TurnOutcome::NoRoom {
                 self.waits_for_room = true;
                 break;
             }
@@ -86,13 +87,16 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         self.reroute_to_http1(at, job, io)
     }
 
-    /// Sends one frame of a child, or all frames of a head. Returns false if there is no room.
-    fn send(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
+    /// Sends one frame of a child, or all frames of a head.
+    fn send(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) -> TurnOutcome {
         let room = room(io.transport.output, io.config.limits.output_high_water);
         let child = &mut self.children[at];
         let Some(stream) = child.stream else {
             // If another stream began before it, the schedule gets it again once there is room.
-            return !self.can_open_stream() || self.send_head(at, room, io);
+            return match !self.can_open_stream() || self.send_head(at, room, io) {
+                true => TurnOutcome::Over,
+                false => TurnOutcome::NoRoom,
+            };
         };
         let (left, trailers) = (child.unsent_body_len(), child.trailers_len());
         if left > 0 {
@@ -101,13 +105,13 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         let trailing =
             TrailerOutput { waiting: &mut child.output, trailers, block: &mut self.space.block };
         if !self.frames.put_end(trailing, stream, room, io.transport.output) {
-            return false;
+            return TurnOutcome::NoRoom;
         }
         self.record_sent(at, true, true, io);
-        true
+        TurnOutcome::Over
     }
 
-    /// Begins the stream by sending its head.
+    /// Begins the stream by sending its head. Returns false if there is no room.
     fn send_head(&mut self, at: usize, room: usize, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
         let is_secure = io.transport.is_secure();
         let child = &mut self.children[at];
@@ -149,21 +153,27 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         left: usize,
         room: usize,
         io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> bool {
+    ) -> TurnOutcome {
         let child = &mut self.children[at];
-        let (is_complete, trailers) = (child.is_complete(), child.trailers_len());
+        let (key, is_complete, trailers) = (child.key, child.is_complete(), child.trailers_len());
         let is_all = is_complete && trailers == 0;
+        // If there is no other stream, its frames need not be shorter.
+        let most = if self.schedule.len() > 1 { child.turn.left() } else { PAYLOAD_BYTES_MAX };
         let (body, window) = child.body_and_window();
-        let data = Data { stream, body, left, is_all, window };
+        let data = Data { stream, body, left, is_all, most, window };
         let outcome = self.frames.put_data(data, room, io.transport.output);
-        let SentData { bytes, is_end, is_credited } = match outcome {
+        let SentData { bytes, is_end, is_cut, is_credited } = match outcome {
             DataOutcome::Sent(sent) => sent,
-            DataOutcome::NoWindow => return true,
-            DataOutcome::NoRoom => return false,
+            DataOutcome::NoWindow => return TurnOutcome::Over,
+            DataOutcome::NoRoom => return TurnOutcome::NoRoom,
         };
         child.send_watch.count_sent(bytes, &io.config.limits, io.scope.now());
+        let turn = child.turn.count(bytes, is_cut);
+        if self.frames.window().credit() == 0 {
+            self.next_turn = if turn == TurnOutcome::GoesOn { key } else { key + 1 };
+        }
         self.record_sent(at, is_end, is_credited, io);
-        true
+        turn
     }
 
     fn record_sent(

@@ -149,8 +149,11 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     }
 
     /// Updates every child, because something has changed that limits what all of them may send.
+    /// The first is the one whose turn is next.
     pub(super) fn update_all_children(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
-        for at in 0..self.children.len() {
+        let count = self.children.len();
+        let first = self.children.partition_point(|child| child.key < self.next_turn);
+        for at in (first..count).chain(0..first) {
             self.update_child(at, io);
         }
     }

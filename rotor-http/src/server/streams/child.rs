@@ -8,7 +8,9 @@ use rotor_stream::{Buf, Output, Transport};
 use crate::flow::Wait;
 use crate::h1::response::{Ending, ResponseState};
 use crate::h2::request::StreamPurpose;
-use crate::h2::{ErrorCode, Intake, Priority, ReceiveWindow, SendWindow, StreamState, WindowWatch};
+use crate::h2::{
+    ErrorCode, Intake, Priority, ReceiveWindow, SendWindow, StreamState, Turn, WindowWatch,
+};
 use crate::limits::Limits;
 use crate::semantics::status::Status;
 use crate::server::config::ServerConfig;
@@ -43,6 +45,7 @@ pub(super) struct Child<S: Server> {
     pub(super) priority: Priority,
     /// Whether the child is in the schedule.
     pub(super) is_scheduled: bool,
+    pub(super) turn: Turn,
     pub(super) intake: Intake,
     pub(super) outbound: SendWindow,
     /// Memory of the output, as it was last counted.

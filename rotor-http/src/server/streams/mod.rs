@@ -74,6 +74,9 @@ pub(super) struct Streams<S: Server> {
     /// an earlier one ends.
     children: Vec<Box<Child<S>>>,
     schedule: Schedule,
+    /// From which stream on streams are scheduled again, after the window of the connection was used
+    /// up and none was left in the schedule. So their turns go on where they stopped.
+    next_turn: u32,
     floods: FloodBuckets,
     /// The highest stream that the peer has begun.
     last_stream: u32,
@@ -167,6 +170,7 @@ impl<S: Server> Streams<S> {
             inbound: ReceiveWindow::with_known(WINDOW_DEFAULT, config.connection_window),
             children: Vec::new(),
             schedule: Schedule::new(),
+            next_turn: 0,
             floods: FloodBuckets::new(&config.floods, now),
             last_stream: 0,
             last_announced: STREAM_MAX,

@@ -7,7 +7,7 @@ use crate::frame_output::{Data, DataOutcome, SentData, TrailerOutput, room};
 use crate::h1::response::{Ending, ResponseState};
 use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::h2::frame_writer::frame_header;
-use crate::h2::{Priority, StreamEvent};
+use crate::h2::{Priority, StreamEvent, TurnOutcome};
 use crate::server::config::ServerConfig;
 use crate::server::exchange::Exchange;
 use crate::server::handler::Server;
@@ -25,12 +25,11 @@ impl<S: Server> Streams<S> {
         }
         while let Some(stream) = self.schedule.next_stream() {
             let Some(at) = self.find(stream) else { break };
-            if !self.send(at, io) {
-                let child = &mut self.children[at];
-                // Data is sent in parts, but a block of fields only as a whole.
-                if child.unsent_body_len() == 0 {
-                    self.schedule.keep_turn(stream, child.priority);
-                }
+            let turn = self.send(at, io);
+            if turn != TurnOutcome::Over {
+                self.schedule.keep_turn(stream, self.children[at].priority);
+            }
+            if turn == TurnOutcome::NoRoom {
                 self.waits_for_room = true;
                 break;
             }
@@ -70,8 +69,8 @@ impl<S: Server> Streams<S> {
         }
     }
 
-    /// Sends one frame of a child (or all frames of its head). Returns `false` if there is no room.
-    fn send(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) -> bool {
+    /// Sends one frame of a child (or all frames of its head).
+    fn send(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) -> TurnOutcome {
         let room = room(io.transport.output, output_mark(io.config));
         let child = &mut self.children[at];
         let (stream, is_complete) = (child.id, child.is_complete());
@@ -81,10 +80,10 @@ impl<S: Server> Streams<S> {
                 encode(child.output.front(), self.frames.encoder(), &mut self.space.block)
             else {
                 // The head is not complete yet; the schedule gets the child back once it is.
-                return true;
+                return TurnOutcome::Over;
             };
             if !self.frames.fits_or_discard(&self.space.block, room, io.transport.output) {
-                return false;
+                return TurnOutcome::NoRoom;
             }
             child.output.discard(head.len);
             child.has_sent_head = !head.is_interim;
@@ -94,7 +93,7 @@ impl<S: Server> Streams<S> {
                 && child.unsent_body_len() == 0;
             self.frames.put_block(&self.space.block, stream, is_end, io.transport.output);
             self.record_sent(at, is_end, true, io);
-            return true;
+            return TurnOutcome::Over;
         }
         let left = child.unsent_body_len();
         if left == 0 {
@@ -104,23 +103,29 @@ impl<S: Server> Streams<S> {
                 block: &mut self.space.block,
             };
             if !self.frames.put_end(trailing, stream, room, io.transport.output) {
-                return false;
+                return TurnOutcome::NoRoom;
             }
             self.record_sent(at, true, true, io);
-            return true;
+            return TurnOutcome::Over;
         }
         let is_all = is_complete && trailers == 0;
+        // If there is no other stream, its frames need not be shorter.
+        let most = if self.schedule.len() > 1 { child.turn.left() } else { PAYLOAD_BYTES_MAX };
         let (body, window) = child.body_and_window();
-        let data = Data { stream, body, left, is_all, window };
+        let data = Data { stream, body, left, is_all, most, window };
         let put = self.frames.put_data(data, room, io.transport.output);
-        let SentData { bytes, is_end, is_credited } = match put {
+        let SentData { bytes, is_end, is_cut, is_credited } = match put {
             DataOutcome::Sent(sent) => sent,
-            DataOutcome::NoWindow => return true,
-            DataOutcome::NoRoom => return false,
+            DataOutcome::NoWindow => return TurnOutcome::Over,
+            DataOutcome::NoRoom => return TurnOutcome::NoRoom,
         };
         child.send_watch.count_sent(bytes, io.config.limits_ref(), io.scope.now());
+        let turn = child.turn.count(bytes, is_cut);
+        if self.frames.window().credit() == 0 {
+            self.next_turn = if turn == TurnOutcome::GoesOn { stream } else { stream + 1 };
+        }
         self.record_sent(at, is_end, is_credited, io);
-        true
+        turn
     }
 
     fn record_sent(

@@ -12,7 +12,7 @@ use crate::h1::head::RequestHead;
 use crate::h1::request_semantics::RequestSemantics;
 use crate::h1::response::{Ending, ReplyTo, ResponseState};
 use crate::h2::request::{CheckedRequest, Refusal, StreamPurpose, is_head};
-use crate::h2::{ErrorCode, Intake, Nuisance, Priority, StreamState, Violation, WindowWatch};
+use crate::h2::{ErrorCode, Intake, Nuisance, Priority, StreamState, Turn, Violation, WindowWatch};
 use crate::semantics::error::RequestError;
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
@@ -261,6 +261,7 @@ impl<S: Server> Streams<S> {
             has_sent_head: false,
             priority: new_stream.priority,
             is_scheduled: false,
+            turn: Turn::default(),
             intake: Intake::new(config.stream_window, new_stream.length),
             outbound: self.frames.stream_window(),
             held_output: 0,

@@ -2,6 +2,7 @@
 //! updated.
 
 use std::any::type_name;
+use std::ops::Range;
 
 use rotor_core::Time;
 
@@ -111,10 +112,25 @@ impl<S: Server> Streams<S> {
         self.update_child(at, io);
     }
 
-    /// Updates every child, because what all of them may send has changed.
+    /// Updates every child, because what all of them may send has changed. The first is the one
+    /// whose turn is next.
     pub(super) fn update_all_children(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
-        // From the end, because a child that is removed leaves those before it in their places.
-        for at in (0..self.children.len()).rev() {
+        let first = self.next_turn;
+        self.update_children(first..u32::MAX, io);
+        self.update_children(0..first, io);
+    }
+
+    /// Updates the children of these streams.
+    fn update_children(&mut self, streams: Range<u32>, io: &mut Io<'_, '_, '_, S::Context>) {
+        let mut next = streams.start;
+        loop {
+            // Searched each time, because children may be removed.
+            let at = self.children.partition_point(|child| child.id < next);
+            let Some(child) = self.children.get(at) else { return };
+            if child.id >= streams.end {
+                return;
+            }
+            next = child.id + 1;
             self.update_child(at, io);
         }
     }

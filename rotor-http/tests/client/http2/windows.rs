@@ -130,6 +130,21 @@ fn a_cancelled_stream_returns_its_share_of_the_connection_window() {
     }
 }
 
+/// The window of the connection is shared, and may be far too small for a frame of each stream.
+#[test]
+fn requests_take_turns_however_small_the_shared_window_is() {
+    for more in [10_000, 16_384, 33_000, 65_535] {
+        let mut server = with_window(1 << 20, (0..8).map(|_| Probe::post(BodyPlan::Much(1 << 20))));
+        let streams = (3..18).step_by(2);
+        let sent = |server: &Server, stream| server.requests[&stream].body.len() >> 10;
+        while streams.clone().map(|stream| sent(&server, stream)).max() < Some(512) {
+            server.grant_window(0, more);
+        }
+        let got: Vec<_> = streams.map(|stream| sent(&server, stream)).collect();
+        assert!(got.iter().all(|kib| *kib > 450), "{more}: {got:?}");
+    }
+}
+
 #[test]
 fn requests_that_share_a_slow_window_do_not_time_out_singly() {
     let mut server = with_window(1 << 20, (0..5).map(|_| Probe::post(BodyPlan::Much(1 << 20))));

@@ -403,6 +403,43 @@ fn responses_take_turns_while_no_priority_is_sent() {
     }
 }
 
+/// With every number of streams, because a turn that is lost each time may always be the same one's.
+#[test]
+fn responses_take_turns_however_much_the_socket_takes_at_a_time() {
+    for count in 2..8u32 {
+        for piece in [20_000, 30_000, 60_000, 100_000] {
+            let mut client = Client::silent(config());
+            client.send(&preface_and_settings(&[(4, 1 << 30)]));
+            client.send(&window_update(0, 1 << 30));
+            client.driver.peer().limit_room(0);
+            let streams = (1..2 * count).step_by(2);
+            streams.clone().for_each(|stream| client.get(stream, "/big"));
+            while streams.clone().map(|stream| client.body_len(stream)).max() < Some(BIG / 2) {
+                client.driver.make_room(piece);
+                client.read();
+            }
+            let got: Vec<_> = streams.map(|stream| client.body_len(stream) >> 10).collect();
+            assert!(got.iter().all(|kib| *kib > 400), "{count}, {piece}: {got:?}");
+        }
+    }
+}
+
+/// The window of the connection is shared, and may be far too small for a frame of each stream.
+#[test]
+fn responses_take_turns_however_small_the_shared_window_is() {
+    for more in [10_000, 16_384, 33_000, 65_535] {
+        let mut client = Client::silent(config());
+        client.send(&preface_and_settings(&[(4, 1 << 30)]));
+        let streams = (1..16).step_by(2);
+        streams.clone().for_each(|stream| client.get(stream, "/big"));
+        while streams.clone().map(|stream| client.body_len(stream)).max() < Some(BIG / 2) {
+            client.send(&window_update(0, more));
+        }
+        let got: Vec<_> = streams.map(|stream| client.body_len(stream) >> 10).collect();
+        assert!(got.iter().all(|kib| *kib > 450), "{more}: {got:?}");
+    }
+}
+
 #[test]
 fn a_priority_may_be_sent_before_and_after_the_request() {
     let mut client = Client::silent(config());
