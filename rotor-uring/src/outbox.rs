@@ -13,9 +13,10 @@ pub(crate) const QUEUE_BYTES_MAX: usize = 64 * 1024;
 /// ```text
 ///          write                 the turn ends                  all of it sent
 ///  Empty ────────▶ queue has some ────────────▶ with the kernel ──────────────▶ Empty
-///                      ▲                          │  ▲  │
-///                      └──────────────────────────┘  └──┘ a part of it sent
-///                        it was sent, and more was written
+///                      ▲                          │
+///                      └──────────────────────────┘
+///                        a part was sent, and the rest waits for room;
+///                        or it was sent, and more was written
 /// ```
 #[derive(Default)]
 pub(crate) struct Outbox {
@@ -47,7 +48,7 @@ enum End {
 /// What to do when a send has completed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SendOutcome {
-    /// Send the rest of the memory, from this position.
+    /// So many bytes were sent; the rest needs room, and is to be [put back](Outbox::put_back).
     Partial(usize),
     /// Everything was sent.
     All {
@@ -131,6 +132,14 @@ impl Outbox {
     pub(crate) fn take_next(&mut self) -> Option<Vec<u8>> {
         let is_next = self.in_flight.is_none() && !self.queue.is_empty() && self.error == 0;
         is_next.then(|| mem::take(&mut self.queue))
+    }
+
+    /// Takes back the memory of a send of which the kernel has taken only the first `sent` bytes. The
+    /// rest goes before what was written meanwhile.
+    pub(crate) fn put_back(&mut self, mut memory: Vec<u8>, sent: usize) {
+        memory.drain(..sent.min(memory.len()));
+        memory.append(&mut self.queue);
+        self.queue = memory;
     }
 
     /// Records the send that was submitted.
@@ -272,6 +281,18 @@ mod tests {
             SendOutcome::All { send_more: true, shut_down: false, notify: false }
         );
         assert_eq!(outbox.take_next().as_deref(), Some(&b"two333"[..]));
+    }
+
+    #[test]
+    fn the_rest_of_a_short_send_goes_out_before_later_bytes() {
+        for (later, expected) in [(&b""[..], &b"ree"[..]), (b"444", b"ree444")] {
+            let mut outbox = sending(b"three");
+            assert_eq!(write(&mut outbox, later).ok(), Some(later.len()));
+            assert_eq!(outbox.on_sent(2, 5), SendOutcome::Partial(2));
+            outbox.put_back(b"three".to_vec(), 2);
+            assert_eq!((outbox.is_empty(), outbox.queue.len()), (false, expected.len()));
+            assert_eq!(outbox.take_next().as_deref(), Some(expected));
+        }
     }
 
     #[test]

@@ -23,7 +23,8 @@ pub struct UringStats {
     /// Reads, writes and accepts that took a system call of their own: for sockets that are read
     /// directly, and for data that is too large to be copied.
     pub direct_calls: u64,
-    /// Sends of which the kernel took only a part, so that the rest was submitted again.
+    /// Sends of which the kernel took only a part, or nothing, so that the rest was submitted again
+    /// when there was room.
     pub short_sends: u64,
     /// Streams that were dropped and could not send everything in time, or before
     /// [too many others](crate::UringConfig::lingering_max) were dropped.

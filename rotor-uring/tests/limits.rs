@@ -165,23 +165,36 @@ fn no_operation_runs_on_a_kernel_worker_thread() {
     assert_no_kernel_workers();
 }
 
-/// A poll for room completes as soon as the peer has ended its side. The kernel repeats a send that
-/// polls in vain some times, and then gives it to a worker.
+/// A poll for room completes as soon as the peer has ended its side. If a send waited in the kernel,
+/// that would poll in vain some times, and then give the send to a worker.
 #[test]
 fn no_send_to_a_full_stream_behind_an_end_occupies_a_kernel_worker() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     let text = text(10_000);
-    let pairs = (0..10).map(|_| {
+    let mut pairs = Vec::new();
+    for is_ended_first in [true, false].repeat(5) {
         let (mut server, client) = rig.pair();
-        client.shutdown(Shutdown::Write).expect("it is connected");
-        assert!(rig.read(&mut server, None).is_empty());
+        let end = || client.shutdown(Shutdown::Write).expect("it is connected");
+        if is_ended_first {
+            end();
+            assert!(rig.read(&mut server, None).is_empty());
+        }
         for _ in 0..1_000 {
             fill(&mut server, &text);
             rig.turn();
         }
-        (server, client)
-    });
-    let _pairs: Vec<_> = pairs.collect();
+        if !is_ended_first {
+            end();
+            rig.turns(10);
+        }
+        pairs.push((server, client));
+    }
+    assert_no_kernel_workers();
+    let (servers, clients): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+    drop(servers);
+    rig.turns(10);
+    // They still have something to send.
+    assert_eq!(rig.stats().sockets, clients.len());
     assert_no_kernel_workers();
 }
 

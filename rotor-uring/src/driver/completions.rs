@@ -1,15 +1,9 @@
 //! Handles the kernel's completions.
 
-use std::os::fd::OwnedFd;
-
 use rotor_core::EventSet;
-use rustix::event::{self, PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, sockopt};
 
 use super::Driver;
 use super::socket::{Ready, Socket};
-use super::streams::submit_send;
 use crate::inbox::Lender;
 use crate::intake::{AfterInput, InputEvent};
 use crate::key::{Id, Key, Kind};
@@ -131,13 +125,25 @@ impl Driver {
             return report_stale(&mut self.ring, id.key(Kind::Room), Payload::Nothing);
         };
         socket.polls_room &= !is_last;
-        if socket.is_dropped {
+        let has_unsent = socket.has_unsent();
+        if socket.is_dropped && !has_unsent {
             return self.remove_if_unused(id);
         }
         if result >= 0 && result & (POLL_ROOM | POLL_ERROR | POLL_HANG_UP) == 0 {
             // Only the peer's side has ended. A poll for once would report that again and again. A
             // poll that stays reports it once, and then room after each write that found none.
             return self.watch_room(id, Watch::EachRoom(id));
+        }
+        if has_unsent {
+            self.send_next(id);
+        }
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if has_unsent && !socket.is_connecting {
+            // It may wait for room, too, and is told when everything was sent, or has failed.
+            if let Some(buffers) = &mut socket.buffers {
+                buffers.outbox.wait_for_room();
+            }
+            return;
         }
         let mut events = EventSet::WRITABLE;
         // If both sides have ended already, which is a hang-up, the input still has to be read.
@@ -181,25 +187,19 @@ impl Driver {
         let Some(socket) = sockets.get_mut(id) else {
             return report_stale(ring, id.key(Kind::Send), payload);
         };
-        let (Payload::Memory(memory, from), Some(buffers)) = (payload, &mut socket.buffers) else {
+        let (Payload::Memory(memory), Some(buffers)) = (payload, &mut socket.buffers) else {
             return;
         };
-        let mut outcome = buffers.outbox.on_sent(result, memory.len() - from);
-        if let SendOutcome::Partial(count) = outcome {
-            ring.stats().short_sends += 1;
-            // The kernel tries until it has sent all (`MSG_WAITALL`). If it stops, the number hides
-            // the error, which nothing else reports.
-            if !socket.fd.as_ref().is_some_and(is_reset) {
-                return submit_send(ring, socket, memory, from + count, id);
+        let mut sends_more = false;
+        match buffers.outbox.on_sent(result, memory.len()) {
+            SendOutcome::Partial(count) => {
+                ring.stats().short_sends += 1;
+                buffers.outbox.put_back(memory, count);
+                return self.poll_room(id);
             }
-            outcome = buffers.outbox.fail(Errno::CONNRESET.raw_os_error());
-        }
-        match outcome {
-            SendOutcome::Partial(_) => {}
             SendOutcome::All { send_more, shut_down, notify } => {
-                if send_more && let Some(next) = buffers.outbox.take_next() {
-                    submit_send(ring, socket, next, 0, id);
-                } else if shut_down {
+                sends_more = send_more;
+                if shut_down {
                     socket.shut_down_write();
                 }
                 if notify {
@@ -217,7 +217,9 @@ impl Driver {
         if let Some(buffers) = socket.take_idle_buffers() {
             spare.recycle_buffers(buffers);
         }
-        if socket.is_dropped && !socket.has_unsent() {
+        if sends_more {
+            self.send_next(id);
+        } else if socket.is_dropped {
             self.close(id);
         }
     }
@@ -231,17 +233,6 @@ fn report_stale(ring: &mut Ring, key: Key, payload: Payload) {
     if let Payload::Piece(piece) = payload {
         ring.release(piece);
     }
-}
-
-/// Whether both sides of a TCP connection have ended although its machine has not ended ours. Unix
-/// sockets keep the error for a receive.
-#[cold]
-fn is_reset(fd: &OwnedFd) -> bool {
-    let is_unix = sockopt::socket_domain(fd).is_ok_and(|domain| domain == AddressFamily::UNIX);
-    let mut polled = [PollFd::new(fd, PollFlags::empty())];
-    !is_unix
-        && event::poll(&mut polled, Some(&Timespec::default())).is_ok()
-        && polled[0].revents().contains(PollFlags::HUP)
 }
 
 /// What to do after a completion, besides telling the machine.

@@ -240,7 +240,7 @@ impl Driver {
 
     fn watch_room(&mut self, id: Id, watch: Watch) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        if socket.polls_room || socket.is_dropped {
+        if socket.polls_room || (socket.is_dropped && !socket.has_unsent()) {
             return;
         }
         socket.polls_room = true;
@@ -285,9 +285,6 @@ impl Driver {
         }
         if let Some(buffers) = &mut socket.buffers {
             buffers.inbox.clear(&mut self.ring);
-        }
-        if socket.polls_room {
-            self.ring.cancel(id.key(Kind::Room));
         }
         if socket.polls_closed {
             self.ring.cancel(id.key(Kind::Closed));
@@ -338,6 +335,9 @@ impl Driver {
     fn close(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let is_stream = socket.is_stream;
+        if socket.polls_room {
+            self.ring.cancel(id.key(Kind::Room));
+        }
         match socket.fd.take() {
             // Together with the others of the turn, and after the operations that the kernel still
             // has.

@@ -12,7 +12,6 @@ use super::socket::Socket;
 use super::{Driver, not_connected};
 use crate::intake::Source;
 use crate::key::Id;
-use crate::ring::Ring;
 
 /// Longer data is passed to the kernel at once, from where it is, in bytes. 16 KiB: to copy less is
 /// cheaper than a system call.
@@ -104,13 +103,8 @@ impl Driver {
         if !socket.has_unsent() {
             let len: usize = slices.iter().map(|slice| slice.len()).sum();
             // If it is not registered, nobody would tell its machine that the connection has
-            // failed. If the peer has ended its side, a send that finds no room would soon block a
-            // worker thread of the kernel: its poll for room completes at once, with that end.
-            if len == 0
-                || len > DIRECT_BYTES_MIN
-                || socket.token().is_none()
-                || socket.intake.has_ended()
-            {
+            // failed.
+            if len == 0 || len > DIRECT_BYTES_MIN || socket.token().is_none() {
                 return self.write_direct(id, slices);
             }
             written.push(id);
@@ -160,9 +154,10 @@ impl Driver {
     pub(super) fn send_next(&mut self, id: Id) {
         let Driver { sockets, ring, .. } = self;
         let Some(socket) = sockets.get_mut(id) else { return };
-        if let Some(memory) = socket.buffers.as_mut().and_then(|buffers| buffers.outbox.take_next())
-        {
-            submit_send(ring, socket, memory, 0, id);
+        let (Some(fd), Some(buffers)) = (&socket.fd, &mut socket.buffers) else { return };
+        if let Some(memory) = buffers.outbox.take_next() {
+            let key = ring.send(fd.as_fd(), memory, id);
+            buffers.outbox.set_in_flight(key);
         }
     }
 
@@ -200,20 +195,5 @@ impl Driver {
             return Ok(stored);
         }
         self.with_fd(id, |fd| Ok(net::sockopt::socket_error(fd)?.err().map(io::Error::from)))
-    }
-}
-
-/// Submits a send of the memory, from that position on.
-pub(super) fn submit_send(
-    ring: &mut Ring,
-    socket: &mut Socket,
-    memory: Vec<u8>,
-    from: usize,
-    id: Id,
-) {
-    let Some(fd) = &socket.fd else { return };
-    let key = ring.send(fd.as_fd(), memory, from, id);
-    if let Some(buffers) = &mut socket.buffers {
-        buffers.outbox.set_in_flight(key);
     }
 }

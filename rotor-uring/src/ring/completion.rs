@@ -19,6 +19,6 @@ pub(crate) enum Payload {
     Nothing,
     /// Received bytes.
     Piece(Piece),
-    /// The memory of a send, and the position in it where the send began.
-    Memory(Vec<u8>, usize),
+    /// The memory of a send.
+    Memory(Vec<u8>),
 }

@@ -31,8 +31,6 @@ use crate::key::{Id, Key, Kind};
 use crate::slots::Slots;
 use crate::stats::UringStats;
 
-/// `MSG_WAITALL`: send(2) has no such flag; with io_uring, a send goes on after a part was sent.
-const WAIT_ALL: u32 = 0x100;
 /// How long the end of a ring waits for the kernel each time.
 const END_WAIT: Duration = Duration::from_millis(50);
 /// How often the end of a ring waits for the kernel at most.
@@ -91,7 +89,6 @@ struct KernelState {
 
 struct InFlightSend {
     memory: Vec<u8>,
-    from: usize,
     owner: Id,
 }
 
@@ -134,22 +131,18 @@ impl Ring {
         unsafe { self.push(entry, key) }
     }
 
-    /// Submits a send of the bytes from `from` on, of all of them if possible. The ring keeps the
-    /// memory until a completion of `owner` gives it back. Returns the key with which to cancel the
-    /// send.
-    pub(crate) fn send(
-        &mut self,
-        socket: BorrowedFd<'_>,
-        memory: Vec<u8>,
-        from: usize,
-        owner: Id,
-    ) -> Key {
-        let bytes = memory.get(from..).unwrap_or_default();
-        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let flags = (SendFlags::NOSIGNAL.bits() | WAIT_ALL) as i32;
+    /// Submits a send of as many of the bytes as there is room for. The ring keeps the memory until a
+    /// completion of `owner` gives it back. Returns the key with which to cancel the send.
+    ///
+    /// It does not wait for room in the kernel (`MSG_DONTWAIT`). The kernel would poll for that, and
+    /// with the end of the peer's side that poll completes at once, each time: after some attempts,
+    /// the send would block a thread of the kernel until there is room (doc/decisions/0139).
+    pub(crate) fn send(&mut self, socket: BorrowedFd<'_>, memory: Vec<u8>, owner: Id) -> Key {
+        let len = u32::try_from(memory.len()).unwrap_or(u32::MAX);
+        let flags = (SendFlags::NOSIGNAL | SendFlags::DONTWAIT).bits() as i32;
         let entry =
-            opcode::Send::new(Fd(socket.as_raw_fd()), bytes.as_ptr(), len).flags(flags).build();
-        let key = self.kernel.sends.insert(InFlightSend { memory, from, owner }).key(Kind::Send);
+            opcode::Send::new(Fd(socket.as_raw_fd()), memory.as_ptr(), len).flags(flags).build();
+        let key = self.kernel.sends.insert(InFlightSend { memory, owner }).key(Kind::Send);
         // SAFETY: the bytes stay where they are, since moving a vector does not move its
         // allocation, and nothing changes or frees them: they are in `sends` until the last
         // completion.
@@ -326,7 +319,7 @@ impl KernelState {
                     return None;
                 };
                 key = sent.owner.key(Kind::Send);
-                Payload::Memory(sent.memory, sent.from)
+                Payload::Memory(sent.memory)
             }
             _ => Payload::Nothing,
         };

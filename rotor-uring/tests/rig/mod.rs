@@ -9,6 +9,7 @@ use std::time::Duration;
 use rotor_core::net::{ListenOptions, Listener, StreamSocket};
 use rotor_core::{Config, Interest, Loop, LoopInstance, Scope};
 use rotor_uring::{Uring, UringConfig, UringHandle, UringStats, UringTcpListener, UringTcpStream};
+use socket2::SockRef;
 
 #[path = "../../../tests/loops/held.rs"]
 mod held;
@@ -118,6 +119,8 @@ impl Rig {
 pub(crate) fn fill_stream(rig: &mut Rig) -> (UringTcpStream, TcpStream, usize) {
     let (mut server, client) = rig.pair();
     server.set_send_buffer(4_096).expect("it can be");
+    // Otherwise its kernel may take as much as the stream does, but later.
+    SockRef::from(&client).set_recv_buffer_size(4_096).expect("it can be");
     let (text, mut taken) = (text(16 << 20), 0);
     rig.until(|rig| {
         // As much in each turn as it takes, so that the kernel has room for a part of it at last.
