@@ -65,13 +65,16 @@ impl<K: LoopKind, L: ListenerLayer> Serve<K, L> {
     }
 
     fn run_here<S: Server + 'static>(
-        &self,
+        mut self,
         addresses: &[SocketAddr],
         parts: impl Fn() -> (S::Seed, S::Context),
     ) -> Result<(), BoxError> {
         let mut bound = None;
+        // Taken out, so that it does not stay open after the loop has closed its copy in a drain:
+        // clients would wait in a queue from which nobody accepts.
+        let given = self.settings.listener.take();
         let mut instance = self.build_loop::<S>(&parts, |scope| {
-            let listener = match &self.settings.listener {
+            let listener = match given {
                 Some(given) => self.kind.take_listener(given.try_clone()?, scope)?,
                 None => open_first(addresses, |address| {
                     Ok(ListenerOf::<K>::bind(address, &self.settings.listen, scope)?)
@@ -120,9 +123,11 @@ impl<K: LoopKind, L: ListenerLayer> Serve<K, L> {
         let started = signals::drain_on_termination_with(group.handle(), drain)
             .map_err(BoxError::from)
             .and_then(|()| {
-                Ok(print_line(format_args!(
-                    "listening on {scheme}://{address}/ with {threads} threads"
-                ))?)
+                let with_threads = match threads {
+                    1 => String::new(),
+                    threads => format!(" with {threads} threads"),
+                };
+                Ok(print_line(format_args!("listening on {scheme}://{address}/{with_threads}"))?)
             })
             .and_then(|()| on_started(&group));
         if let (Ok(_), Some(health)) = (&started, &health) {
