@@ -51,7 +51,7 @@ pub struct ServerConfig {
     #[cfg(feature = "body")]
     spool: Option<rotor_body::Spool>,
     date: SharedDate,
-    /// The loop time, in nanoseconds, until which the date is right.
+    /// The loop time, in nanoseconds, at which the next second begins.
     date_until: AtomicU64,
 }
 
@@ -306,8 +306,8 @@ impl ServerConfig {
         self.stream.clone()
     }
 
-    /// Renews the date once a second of loop time, so that it is at most a second old. Called
-    /// before handlers are.
+    /// Renews the date when the next second begins, so that it is that of the current second. So
+    /// no `Last-Modified` is later (RFC 9110 §8.8.2.1 forbids that). Called before handlers are.
     #[inline]
     pub(super) fn renew_date<C>(&self, scope: &Scope<'_, C>) {
         let now = scope.now().as_nanos();
@@ -319,9 +319,11 @@ impl ServerConfig {
     #[cold]
     fn renew_date_now(&self, now: u64, wall: SystemTime) {
         self.date.update(unix_seconds(wall));
+        let since_1970 = wall.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let left = 1_000_000_000 - since_1970.subsec_nanos();
         // Relaxed: if loops that share the config both renew it, that costs a lock and does no
         // harm.
-        self.date_until.store(now.saturating_add(1_000_000_000), Relaxed);
+        self.date_until.store(now.saturating_add(left.into()), Relaxed);
     }
 
     #[inline]

@@ -2,6 +2,7 @@
 //! the log, counters.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rotor_core::LoopHandle;
 use rotor_http::Limits;
@@ -482,4 +483,18 @@ fn a_handle_of_the_loop_can_be_sent_and_a_context_shared() {
     fn assert_send<T: Send>() {}
     assert_send::<LoopHandle>();
     assert_send::<TestContext>();
+}
+
+#[test]
+fn a_response_has_the_date_of_the_second_in_which_it_is_made() {
+    let mut driver = probe(ServerConfig::new());
+    // The test's wall clock begins with its loop's, at one second.
+    driver.advance(Duration::from_millis(700));
+    for millis in (1_700..5_000).step_by(350) {
+        driver.send(&get("/status/204"));
+        let answer = String::from_utf8(driver.take_received()).expect("text");
+        let date = format!("\r\nDate: Thu, 01 Jan 1970 00:00:0{} GMT\r\n", millis / 1000);
+        assert!(answer.contains(&date), "at {millis} ms: {answer}");
+        driver.advance(Duration::from_millis(350));
+    }
 }
