@@ -101,7 +101,8 @@ quick_error! {
             display("the connection broke")
             source(error)
         }
-        /// Writing has failed.
+        /// Writing has failed. Usually the peer or the network is the cause. If it is a file that
+        /// was to be sent, the stream has logged that at warn level.
         Write(error: io::Error) {
             display("writing has failed")
             source(error)

@@ -188,8 +188,9 @@ impl Output {
     /// Adds `count` bytes of a file, beginning at `offset`. They are read when they are to be sent,
     /// by the kernel itself if it can do that.
     ///
-    /// The file must still have them then. If it has become shorter, the stream ends with an error,
-    /// because the peer was promised more.
+    /// The file must still have them then. If it has become shorter, or cannot be read, the stream
+    /// is reset, because the peer was promised more; this is logged at warn level, at most every
+    /// 10 s.
     ///
     /// # Errors
     ///

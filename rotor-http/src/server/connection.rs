@@ -383,7 +383,8 @@ impl<S: Server> Protocol for Connection<S> {
 fn record_loss<C>(error: &Fatal, config: &ServerConfig, scope: &Scope<'_, C>) {
     log::debug!("machine {} lost its connection: {}", scope.token(), with_causes(error));
     match error {
-        // All other errors are the network's or the peer's fault.
+        // All other errors are the network's or the peer's fault, or that of a file that was to be
+        // sent, which the stream has logged.
         Fatal::FlushTimeout => Counters::add(&config.counters_ref().response_timeouts),
         Fatal::NoRoom => Counters::add(&config.counters_ref().without_room),
         _ => {}

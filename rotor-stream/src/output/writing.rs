@@ -4,8 +4,13 @@ use std::fs::File;
 use std::io::{self, IoSlice};
 
 use rotor_core::net::StreamSocket;
+use rotor_core::{LogLimit, Time};
 
 use super::{Output, Segment};
+use crate::error::is_connection_lost;
+
+/// Limits how often it is logged that a file cannot be sent: a failing disk fails every request.
+static FILE_FAILURES: LogLimit = LogLimit::new();
 
 /// The maximum number of slices for one `write_vectored`: the responses to 32 requests, each a head
 /// and a block. They take 1 KiB of the stack. With so many slices, another system call costs little
@@ -78,6 +83,25 @@ impl Output {
         };
         self.consume(count);
         Ok(count)
+    }
+
+    /// Logs that writing has failed, if the cause is the file that was to be sent, and not the
+    /// connection: the file has become shorter, or the disk cannot read it. The fault is at this
+    /// end, and nobody else is told of it.
+    #[cold]
+    pub(crate) fn log_file_failure(&self, error: &io::Error, now: Time) {
+        use io::ErrorKind::{InvalidData, Other};
+        let Some((file, ..)) = self.front_file() else { return };
+        // The last two are errors of wrapping sockets.
+        if is_connection_lost(error) || matches!(error.kind(), InvalidData | Other) {
+            return;
+        }
+        if let Some(others) = FILE_FAILURES.try_pass(now) {
+            log::warn!(
+                "a connection was reset because a file cannot be sent whole: {error}: {file:?} \
+                 (before, {others} more could not)"
+            );
+        }
     }
 
     /// Returns the file that will be sent next, if a file is next.

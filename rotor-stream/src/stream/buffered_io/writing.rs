@@ -66,7 +66,10 @@ impl<S: StreamSocket> BufferedIo<S> {
                     self.status.writable = false
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return WriteResult::Failed(error),
+                Err(error) => {
+                    self.output.log_file_failure(&error, now());
+                    return WriteResult::Failed(error);
+                }
             }
         }
         // Even if nothing was written: a wrapping socket may have bytes of its own for its peer (an
