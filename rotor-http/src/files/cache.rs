@@ -9,18 +9,36 @@
 //!      └──────────────────── room is needed, or too old ◀──────────────┘
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rotor_core::Time;
 
+/// How many entries are looked at to find the least recently used one. Among more entries, one that
+/// was used more recently may be dropped instead; so the work has a bound.
+const CANDIDATES_MAX: usize = 64;
+
 /// A map of at most `entries_max` values. It is pure: the time is passed in.
+///
+/// A look-up changes only its own entry: the two orders learn of it when the entry is first in one
+/// of them. So no call goes through all entries, however many there are.
 #[derive(Debug)]
 pub(super) struct Cache<V> {
-    entries: BTreeMap<Box<[u8]>, Entry<V>>,
+    entries: BTreeMap<Name, Entry<V>>,
+    by_expiry: Order,
+    by_use: Order,
     entries_max: usize,
     renew_after: Duration,
+    /// How many entries were looked at to drop some of them.
+    #[cfg(test)]
+    visited: usize,
 }
+
+type Name = Arc<[u8]>;
+
+/// Names in the order of a time, which is no later than the present one of their entry.
+type Order = BTreeSet<(Time, Name)>;
 
 #[derive(Debug)]
 struct Entry<V> {
@@ -29,11 +47,22 @@ struct Entry<V> {
     last_used: Time,
     /// Whether some caller is opening the file again.
     is_being_renewed: bool,
+    /// The times with which the name is in the orders.
+    in_expiry: Time,
+    in_use: Time,
 }
 
 impl<V: Clone> Cache<V> {
     pub(super) fn new(entries_max: usize, renew_after: Duration) -> Cache<V> {
-        Cache { entries: BTreeMap::new(), entries_max, renew_after }
+        Cache {
+            entries: BTreeMap::new(),
+            by_expiry: Order::new(),
+            by_use: Order::new(),
+            entries_max,
+            renew_after,
+            #[cfg(test)]
+            visited: 0,
+        }
     }
 
     /// Returns the value, if it is known and fresh. When it has expired, the first caller gets
@@ -49,11 +78,11 @@ impl<V: Clone> Cache<V> {
                 entry.is_being_renewed = true;
                 entry.fresh_until = now + self.renew_after;
             } else {
-                self.entries.remove(name);
+                self.remove(name);
             }
             return None;
         }
-        entry.last_used = now;
+        entry.last_used = entry.last_used.max(now);
         Some(entry.value.clone())
     }
 
@@ -73,38 +102,90 @@ impl<V: Clone> Cache<V> {
         }
         self.drop_expired(requested_at);
         // A known name reuses its own entry.
-        if self.entries.len() >= self.entries_max && !self.entries.contains_key(name) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.value = value;
+            entry.fresh_until = fresh_until;
+            entry.last_used = entry.last_used.max(requested_at);
+            entry.is_being_renewed = false;
+            return;
+        }
+        if self.entries.len() >= self.entries_max {
             self.make_room(requested_at);
         }
-        let entry = Entry { value, fresh_until, last_used: requested_at, is_being_renewed: false };
-        self.entries.insert(name.into(), entry);
+        let name = Name::from(name);
+        self.by_expiry.insert((fresh_until, name.clone()));
+        self.by_use.insert((requested_at, name.clone()));
+        let entry = Entry {
+            value,
+            fresh_until,
+            last_used: requested_at,
+            is_being_renewed: false,
+            in_expiry: fresh_until,
+            in_use: requested_at,
+        };
+        self.entries.insert(name, entry);
     }
 
     /// Drops the entries whose values nobody would get any more, and closes their files with that.
     pub(super) fn drop_expired(&mut self, now: Time) {
-        let renew_after = self.renew_after;
-        self.entries.retain(|_, entry| now < entry.fresh_until + renew_after);
+        self.drop_fresh_until(now, self.renew_after);
     }
 
     /// Removes a name, because its file does not exist any more.
     pub(super) fn remove(&mut self, name: &[u8]) {
-        self.entries.remove(name);
+        if let Some((name, entry)) = self.entries.remove_entry(name) {
+            self.by_expiry.remove(&(entry.in_expiry, name.clone()));
+            self.by_use.remove(&(entry.in_use, name));
+        }
     }
 
     fn make_room(&mut self, now: Time) {
-        self.entries.retain(|_, entry| now < entry.fresh_until);
+        self.drop_fresh_until(now, Duration::ZERO);
         if self.entries.len() < self.entries_max {
             return;
         }
-        let oldest = self
-            .entries
-            .iter()
-            .min_by_key(|(_, entry)| entry.last_used)
-            .map(|(name, _)| name.clone());
-        if let Some(name) = oldest {
-            self.entries.remove(&name);
+        for _ in 0..CANDIDATES_MAX {
+            let Some((_, name)) = self.by_use.first().cloned() else { return };
+            self.count_visit();
+            let Some(entry) = self.entries.get_mut(&name) else { return };
+            if entry.in_use == entry.last_used {
+                return self.remove(&name);
+            }
+            // It was used since.
+            self.by_use.pop_first();
+            entry.in_use = entry.last_used;
+            self.by_use.insert((entry.in_use, name));
+        }
+        if let Some((_, name)) = self.by_use.first().cloned() {
+            self.remove(&name);
         }
     }
+
+    /// Drops the entries that have been out of date for this time.
+    fn drop_fresh_until(&mut self, now: Time, since: Duration) {
+        while let Some((_, name)) = self.by_expiry.first().filter(|(time, _)| *time + since <= now)
+        {
+            let name = name.clone();
+            self.count_visit();
+            let Some(entry) = self.entries.get_mut(&name) else { return };
+            if entry.fresh_until + since <= now {
+                self.remove(&name);
+                continue;
+            }
+            // It was renewed since.
+            self.by_expiry.pop_first();
+            entry.in_expiry = entry.fresh_until;
+            self.by_expiry.insert((entry.in_expiry, name));
+        }
+    }
+
+    #[cfg(test)]
+    fn count_visit(&mut self) {
+        self.visited += 1;
+    }
+
+    #[cfg(not(test))]
+    fn count_visit(&mut self) {}
 }
 
 #[cfg(test)]
@@ -202,6 +283,58 @@ mod tests {
         assert_eq!(cache.get(b"a", at(151)), Some(2), "the others get the newer one");
         cache.insert(b"a", 3, at(150));
         assert_eq!(cache.get(b"a", at(249)), Some(3));
+    }
+
+    /// Checks that each entry is in both orders once.
+    fn check_orders(cache: &Cache<u32>) {
+        for (name, entry) in &cache.entries {
+            assert!(cache.by_expiry.contains(&(entry.in_expiry, name.clone())));
+            assert!(cache.by_use.contains(&(entry.in_use, name.clone())));
+            assert!(entry.in_expiry <= entry.fresh_until && entry.in_use <= entry.last_used);
+        }
+        let len = cache.entries.len();
+        assert_eq!((cache.by_expiry.len(), cache.by_use.len()), (len, len));
+    }
+
+    #[test]
+    fn the_least_recently_used_entry_makes_room_whatever_its_age() {
+        let mut cache = Cache::new(5, Duration::from_secs(100));
+        for name in 0..5 {
+            cache.insert(&[name], u32::from(name), at(name.into()));
+        }
+        for (time, name) in [3, 0, 4, 1, 2].into_iter().enumerate() {
+            assert_eq!(cache.get(&[name], at(10 + time as u64)), Some(name.into()));
+        }
+        for (added, dropped) in [3, 0, 4, 1, 2].into_iter().enumerate() {
+            check_orders(&cache);
+            assert!(cache.entries.contains_key(&[dropped][..]), "{dropped}");
+            cache.insert(&[10 + added as u8], 0, at(20 + added as u64));
+            assert!(!cache.entries.contains_key(&[dropped][..]), "{dropped}");
+            assert_eq!(cache.entries.len(), 5);
+        }
+        cache.remove(&[10]);
+        check_orders(&cache);
+    }
+
+    #[test]
+    fn the_work_of_an_insertion_does_not_grow_with_the_entries() {
+        const ENTRIES: usize = 2_000;
+        let mut cache = cache(ENTRIES);
+        let mut insertions = 0;
+        // All entries are in use, and are looked up again when they expire. In each round there is
+        // a file that was not known.
+        for round in 0..20 {
+            let now = at(round * 25);
+            for name in (0..ENTRIES).chain([ENTRIES + round as usize]) {
+                if cache.get(&name.to_ne_bytes(), now).is_none() {
+                    cache.insert(&name.to_ne_bytes(), 1, now);
+                    insertions += 1;
+                }
+            }
+        }
+        check_orders(&cache);
+        let most = (2 + CANDIDATES_MAX) * insertions;
+        assert!(insertions > 4 * ENTRIES && cache.visited <= most, "{} of {most}", cache.visited);
     }
 
     #[test]
