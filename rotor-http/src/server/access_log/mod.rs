@@ -16,7 +16,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Weak};
 use std::thread::Builder;
 use std::time::Duration;
@@ -121,9 +121,11 @@ impl AccessLogConfig {
         let waiting = budget.waiting.clone();
         let writer = Writer::new(destination, lost.clone(), is_stale.clone(), waiting);
         Builder::new().name("access log".into()).spawn(move || {
-            writer.run(&receiver);
             // Dropped however the thread ends, so that `finish` returns.
-            drop(end_sender);
+            let end_sender = end_sender;
+            let is_all_written = writer.run(&receiver);
+            // Fails if nobody waits.
+            let _ = end_sender.send(is_all_written);
         })?;
         let lines = Arc::new(lines);
         Ok(AccessLog { lines, budget, lost, format: self.format, is_stale, end_receiver })
@@ -139,8 +141,8 @@ pub struct AccessLog {
     lost: LostLines,
     format: LogFormat,
     is_stale: Arc<AtomicBool>,
-    /// Disconnected once the writer has ended.
-    end_receiver: Receiver<()>,
+    /// Gets whether everything was written, once the writer has ended.
+    end_receiver: Receiver<bool>,
 }
 
 impl AccessLog {
@@ -174,13 +176,14 @@ impl AccessLog {
         LogReopener { lines: Arc::downgrade(&self.lines), is_stale: self.is_stale.clone() }
     }
 
-    /// Waits until everything is written, but at most for `most`. Returns whether everything was
-    /// written. Drop the servers that write to the log first. Reopeners may still exist, for
-    /// example in a signal handler: they have no effect afterwards.
+    /// Waits until everything is written, but at most for `most`. Returns whether everything that
+    /// still waited was written: lines that cannot be written, for example because the disk is
+    /// full, are lost and [counted](AccessLog::lost). Drop the servers that write to the log first.
+    /// Reopeners may still exist, for example in a signal handler: they have no effect afterwards.
     #[must_use = "lines may be left"]
     pub fn finish(self, most: Duration) -> bool {
         drop(self.lines);
-        self.end_receiver.recv_timeout(most) != Err(RecvTimeoutError::Timeout)
+        self.end_receiver.recv_timeout(most) == Ok(true)
     }
 }
 

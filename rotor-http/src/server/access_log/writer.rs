@@ -96,8 +96,8 @@ impl Writer {
         Writer { destination, collected, begins_midline, taken, lost, is_stale, waiting }
     }
 
-    /// Writes lines until all senders are dropped.
-    pub(super) fn run(mut self, lines: &Receiver<String>) {
+    /// Writes lines until all senders are dropped. Returns whether none is left then.
+    pub(super) fn run(mut self, lines: &Receiver<String>) -> bool {
         while let Ok(line) = lines.recv() {
             let mut next = Some(line);
             while let Some(line) = next {
@@ -108,6 +108,7 @@ impl Writer {
         }
         let left = self.collected.iter().filter(|byte| **byte == b'\n').count();
         (0..left).for_each(|_| self.lost.add());
+        left == 0
     }
 
     fn add(&mut self, line: &str) {
