@@ -32,14 +32,15 @@
 //! | GET or HEAD of a file | 200 with `Content-Type`, `ETag`, `Last-Modified`, `Accept-Ranges` |
 //! | GET or HEAD of a directory | its index page; if the path lacks the slash at its end, 301 to the path with it |
 //! | with conditions | 304 or 412, as RFC 9110 §13.2.2 evaluates them |
-//! | GET with a range | 206; several ranges as `multipart/byteranges`; 416 if the file has none of them |
+//! | GET with a range | 206; several ranges as `multipart/byteranges` (of a compressed sibling: 200 with all of it); 416 if the file has none of them |
 //! | with more than 16 ranges, or malformed ones | as without a range |
 //! | from a client that accepts the coding of a [compressed sibling](FilesConfig::precompressed) | the sibling, with `Content-Encoding` |
 //! | anything that is not a regular file, or is hidden, outside, or a link | 404 |
 //! | a file that the process may not read | 403 |
 //! | a file for which the process has no descriptor or memory left; one that the disk cannot read | 503; 500 |
 //! | a malformed path (bad escapes, control characters) | 400 |
-//! | OPTIONS; other methods | 204; 405, both with `Allow` |
+//! | OPTIONS; POST, PUT, PATCH, DELETE | 204; 405, both with `Allow` |
+//! | TRACE, CONNECT, unknown methods | 501, as from any [`Server`](crate::server::Server::supports) |
 //!
 //! # What it costs
 //!
@@ -50,8 +51,13 @@
 //! An opened file stays known for [a short time](FilesConfig::renew_after). A file of up to 16 KiB
 //! is kept in memory and sent in one write with the head of its response. A larger file is kept
 //! open, and the kernel sends its contents. If a file becomes shorter while it is sent, the
-//! connection ends, because a longer body was announced. If it becomes longer, it is sent with its
-//! old length.
+//! connection ends, because a longer body was announced, and that is logged. If it becomes longer,
+//! it is sent with its old length.
+//!
+//! A larger file also stays open until its last response is sent. So a connection of HTTP/1.1 needs
+//! up to two descriptors, and one of HTTP/2 up to one more for each of its streams
+//! (`Http2Config::streams_max`) if they send different files. A peer that does not read can keep
+//! them until [`response_grace`](crate::Limits::response_grace) is over.
 //!
 //! # Modules
 //!

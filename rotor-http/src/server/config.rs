@@ -130,7 +130,9 @@ impl ServerConfig {
 
     /// Sets a function that is called for each finished request, on the loop's thread; it must not
     /// block. If it panics, that is counted with the panics of handlers, and no response is lost.
-    /// Default: no function; nothing is stored for a log then.
+    /// It is not called for requests that are cut off when their loop ends or an operator ends their
+    /// machine; [`Counters::responses`] counts these as `none`. Default: no function; nothing is
+    /// stored for a log then.
     pub fn log(mut self, hook: impl Fn(&Finished<'_>) + Send + Sync + 'static) -> ServerConfig {
         self.log = Some(Box::new(hook));
         self
