@@ -9,9 +9,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-use rig::{Rig, fill_stream, not_yet};
+use rig::{Rig, connect, fill_stream, not_yet};
+use rotor_core::Interest;
 use rotor_core::net::StreamSocket;
-use rotor_uring::{UringConfig, UringTcpStream};
+use rotor_uring::UringConfig;
 use socket2::SockRef;
 
 fn reset(client: TcpStream) {
@@ -19,11 +20,11 @@ fn reset(client: TcpStream) {
 }
 
 /// Reads to the end. Returns the bytes, and how they ended.
-fn read_to_end(rig: &mut Rig, server: &mut UringTcpStream) -> (Vec<u8>, Result<(), ErrorKind>) {
+fn read_to_end(rig: &mut Rig, stream: &mut impl Read) -> (Vec<u8>, Result<(), ErrorKind>) {
     let (mut got, mut buffer) = (Vec::new(), [0; 100]);
     let mut end = Ok(());
     rig.until(|_| {
-        match server.read(&mut buffer) {
+        match stream.read(&mut buffer) {
             Ok(0) => return true,
             Ok(count) => got.extend_from_slice(&buffer[..count]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -130,4 +131,40 @@ fn bytes_that_no_wait_has_taken_count_as_unread_when_dropped() {
         assert_eq!(end, Err(ErrorKind::ConnectionReset));
     }
     rig.until(|rig| rig.stats().sockets == 0);
+}
+
+/// The completion queue has room for two, so the kernel keeps the others.
+#[test]
+fn bytes_that_the_kernel_keeps_in_completions_count_as_unread_when_dropped() {
+    let config = UringConfig::new().submissions(2).completions(2).events_max(1);
+    let Some(mut rig) = Rig::open(&config) else { return };
+    let mut pairs: Vec<_> = (0..8).map(|_| rig.pair()).collect();
+    rig.turns(50);
+    pairs.iter_mut().for_each(|(_, client)| client.write_all(b"unread").expect("it fits"));
+    rig.turn();
+    let (servers, mut clients): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+    drop(servers);
+    for client in &mut clients {
+        assert_eq!(read_to_end(&mut rig, client).1, Err(ErrorKind::ConnectionReset));
+    }
+    assert!(rig.stats().completions_overflowed > 0);
+    rig.until(|rig| rig.stats().sockets == 0);
+}
+
+/// The kernel executes the receive of such a stream, and closes it then.
+#[test]
+fn bytes_that_waited_count_as_unread_when_dropped_in_the_turn_of_registration() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (mut listener, address) = rig.listen();
+    for output in [&b""[..], b"farewell"] {
+        let mut client = connect(address);
+        client.write_all(b"unread").expect("it fits");
+        let mut server = rig.accept(&mut listener);
+        rig.with(|scope| {
+            scope.register(&mut server, Interest::Both).expect("of this backend");
+            assert_eq!(server.write(output).ok(), Some(output.len()));
+            drop(server);
+        });
+        assert_eq!(read_to_end(&mut rig, &mut client).1, Err(ErrorKind::ConnectionReset));
+    }
 }

@@ -52,6 +52,10 @@ impl Driver {
         let event = InputEvent::from_receive(result);
         if let Payload::Piece(piece) = payload {
             if socket.is_dropped || piece.len() == 0 {
+                if piece.len() > 0 {
+                    // As if it was unread when it was dropped, if it is not closed yet.
+                    socket.set_reset_on_close();
+                }
                 ring.release(piece);
             } else {
                 let inbox = &mut socket.buffers_mut(spare).inbox;

@@ -121,8 +121,17 @@ impl Driver {
     /// Returns how many full waits take all completions that there are now. Each operation has at
     /// most one, or two, if it stays; and receives have one more for each buffer that they fill.
     pub(crate) fn full_waits(&self) -> usize {
+        self.completions_max().div_ceil(self.config.events_max)
+    }
+
+    /// Returns how many completion queues hold all completions that there are now.
+    fn full_queues(&self) -> usize {
+        self.completions_max().div_ceil(self.config.completions as usize)
+    }
+
+    fn completions_max(&self) -> usize {
         let operations = self.ring.outstanding() + self.written.len();
-        (2 * operations + usize::from(self.config.buffers)).div_ceil(self.config.events_max)
+        2 * operations + usize::from(self.config.buffers)
     }
 
     /// Takes over a socket.
@@ -275,10 +284,11 @@ impl Driver {
         if self.ring.has_completions() {
             self.take_completed();
         }
+        let enters = self.ring.stats().enters as u32;
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.is_dropped = true;
         socket.deregister();
-        if socket.has_unread() {
+        if socket.has_unread() || socket.will_receive(enters) {
             // As if the kernel still had them: the peer must not take them for read (RFC 1122
             // §4.2.2.13).
             socket.set_reset_on_close();

@@ -206,6 +206,14 @@ impl Socket {
         self.buffers.as_ref().is_some_and(|buffers| !buffers.inbox.is_empty())
     }
 
+    /// Whether something has arrived that the kernel will deliver although the stream is dropped:
+    /// it does not know of the receive yet, and executes that before the cancellation and the close.
+    pub(super) fn will_receive(&self, enters: u32) -> bool {
+        let is_new = self.intake.has_operation() && self.enters_at_input == enters;
+        let waiting = |fd: &OwnedFd| rustix::io::ioctl_fionread(fd).is_ok_and(|bytes| bytes > 0);
+        self.is_stream && is_new && self.fd.as_ref().is_some_and(waiting)
+    }
+
     /// Returns the error of receiving or of sending, once: usually it is the same.
     pub(super) fn take_error(&mut self) -> Option<io::Error> {
         let of_input = self.intake.take_error().map(io::Error::from_raw_os_error);

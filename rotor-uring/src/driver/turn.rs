@@ -25,6 +25,8 @@ impl Driver {
         }
         let is_full = self.take_completions(ready)?;
         self.has_more = self.ring.has_completions() || is_full;
+        let has_overflowed = self.ring.has_overflowed();
+        self.ring.stats().completions_overflowed += u64::from(has_overflowed);
         self.expire_lingering();
         Ok(())
     }
@@ -84,12 +86,19 @@ impl Driver {
         true
     }
 
-    /// Takes, during a turn, the completions that the wait has left: at most as many as the
-    /// completion queue has. The machines are told when the turn ends.
+    /// Takes, during a turn, the completions that the wait has left. The machines are told when the
+    /// turn ends.
     #[cold]
     pub(super) fn take_completed(&mut self) {
         let mut late_events = Ready::new();
         while self.take_completion(&mut late_events) {}
+        // The queue may have had no room for all. As often as it can have been filled by now: what
+        // arrives meanwhile is for the next wait.
+        let mut left = self.full_queues();
+        while left > 0 && self.ring.has_overflowed() && self.ring.enter(Wait::Poll).is_ok() {
+            left -= 1;
+            while self.take_completion(&mut late_events) {}
+        }
         self.late_events.append(&mut late_events);
     }
 

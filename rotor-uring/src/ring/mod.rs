@@ -259,9 +259,12 @@ impl Ring {
 
     /// Whether the kernel has completions for us, in the queue or in its own memory.
     pub(crate) fn has_completions(&mut self) -> bool {
-        let is_over = self.ring.submission().cq_overflow();
-        self.kernel.stats.completions_overflowed += u64::from(is_over);
-        is_over || !self.ring.completion().is_empty()
+        self.has_overflowed() || !self.ring.completion().is_empty()
+    }
+
+    /// Whether the kernel has completions in its own memory, for which the queue has no room.
+    pub(crate) fn has_overflowed(&mut self) -> bool {
+        self.ring.submission().cq_overflow()
     }
 
     /// Takes the next completion; `Some(None)` for one that concerns nobody.
