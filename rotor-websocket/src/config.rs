@@ -138,6 +138,11 @@ impl WebSocketConfig {
 
     /// Sets how long the peer may take to answer a ping, with a pong or any other bytes. Default 20
     /// s; at least 1 ms. If it does not, it is considered gone, and the connection ends.
+    ///
+    /// As long as output before the ping is unsent, the peer cannot answer, so it only has to take
+    /// some of that in each such time, and as much as the connection always requires
+    /// ([`response_rate_min`](rotor_http::Limits::response_rate_min)). The time begins when the
+    /// connection notices that this output was taken.
     pub fn pong_within(mut self, time: Duration) -> WebSocketConfig {
         self.pong_within = time.max(TIME_MIN);
         self

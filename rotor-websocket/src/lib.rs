@@ -130,6 +130,7 @@ mod next;
 mod origins;
 mod outgoing;
 mod partial;
+mod ping_watch;
 mod prepared;
 mod refusal;
 mod room;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rotor_core::{Deadline, Scope, Time};
-use rotor_stream::Output;
+use rotor_stream::{Output, Transport};
 
 use crate::close_watch::CloseWatch;
 use crate::config::WebSocketConfig;
@@ -14,6 +14,7 @@ use crate::handler::Handler;
 use crate::message::Kind;
 use crate::next::{self, Mode, Next};
 use crate::outgoing::Outgoing;
+use crate::ping_watch::PingWatch;
 use crate::sender::Sender;
 
 /// Everything of a connection except its input and its handler.
@@ -45,8 +46,8 @@ pub(crate) struct Link {
 pub(crate) enum WatchState {
     /// Waits for input; the peer may be silent for a while, since then.
     Listening { last_heard: Time },
-    /// Waits for input after a ping was sent at this time.
-    Pinged { at: Time },
+    /// Waits for input after a ping was written.
+    Pinged { watch: PingWatch },
     /// A close frame with this code was written; waits for the peer's.
     Closing { code: Code, watch: CloseWatch },
     /// Both sides have written a close frame; waits for the server to end the connection.
@@ -154,6 +155,44 @@ impl Link {
         }
     }
 
+    /// Sends a ping to a peer that has been silent for too long. Returns whether it has not answered
+    /// the last one in time. `listens` says whether it could be heard.
+    pub(crate) fn check_silence(
+        &mut self,
+        listens: bool,
+        transport: &mut Transport<'_>,
+        now: Time,
+    ) -> bool {
+        match &mut self.watch {
+            WatchState::Listening { last_heard } if *last_heard + self.config.ping_after <= now => {
+                self.watch = if listens {
+                    let before = transport.unsent_len();
+                    self.outgoing.ping(&[], transport.output);
+                    let watch = PingWatch::new(before, transport.unsent_len(), now);
+                    WatchState::Pinged { watch }
+                } else {
+                    WatchState::Listening { last_heard: now }
+                };
+                false
+            }
+            WatchState::Pinged { watch } if watch.until(self.config.pong_within) <= now => {
+                if !listens {
+                    watch.restart(now);
+                }
+                listens
+            }
+            _ => false,
+        }
+    }
+
+    /// Called before something is written: records how many bytes are unsent now.
+    #[inline]
+    pub(crate) fn record_taken(&mut self, unsent: usize, now: Time) {
+        if let WatchState::Pinged { watch } = &mut self.watch {
+            watch.record_taken(unsent, now);
+        }
+    }
+
     /// Returns the state of the connection in a word, for people.
     pub(crate) fn state(&self) -> &'static str {
         match self.watch {
@@ -168,7 +207,7 @@ impl Link {
     pub(crate) fn deadline(&self) -> Time {
         let own = match self.watch {
             WatchState::Listening { last_heard } => last_heard + self.config.ping_after,
-            WatchState::Pinged { at } => at + self.config.pong_within,
+            WatchState::Pinged { watch } => watch.until(self.config.pong_within),
             WatchState::Closing { watch, .. } | WatchState::Ended { watch } => watch.until(),
         };
         own.min(self.handler_deadline)

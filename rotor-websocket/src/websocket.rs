@@ -198,6 +198,9 @@ impl<H: Handler> WebSocket<H> {
 
     fn wait_for_input(mut self, input: Option<usize>, transport: &Transport<'_>) -> Intent<Self> {
         self.link.unread = transport.input.len();
+        if let WatchState::Pinged { watch } = &mut self.link.watch {
+            watch.record_unsent(transport.unsent_len());
+        }
         let half = self.link.config.unsent_high_water / 2;
         // Also if the output has shrunk since: input may arrive before that is reported.
         let waits_for_room = self.link.is_flushed_pending || transport.output.len() > half;
@@ -347,11 +350,12 @@ impl<H: Handler> Protocol for WebSocket<H> {
     }
 
     fn bytes_read(
-        self,
+        mut self,
         _: Matched,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, H::Context>,
     ) -> Intent<Self> {
+        self.link.record_taken(transport.unsent_len(), scope.now());
         self.proceed(transport, scope)
     }
 
@@ -360,6 +364,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, H::Context>,
     ) -> Intent<Self> {
+        self.link.record_taken(transport.unsent_len(), scope.now());
         self.link.is_flushed_pending = false;
         let within = self.link.config.close_within;
         if let Some(watch) = self.link.close_watch() {
@@ -377,6 +382,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         scope: &mut Scope<'_, H::Context>,
     ) -> Intent<Self> {
         let now = scope.now();
+        self.link.record_taken(transport.unsent_len(), now);
         if self.link.handler_deadline <= now {
             self.link.handler_deadline = Time::NEVER;
             let output = &mut *transport.output;
@@ -399,23 +405,8 @@ impl<H: Handler> Protocol for WebSocket<H> {
             transport.output.truncate(0);
             return Intent::done();
         }
-        let config = &self.link.config;
-        match self.link.watch {
-            WatchState::Listening { last_heard } if last_heard + config.ping_after <= now => {
-                self.link.watch = if listens {
-                    self.link.outgoing.ping(&[], transport.output);
-                    WatchState::Pinged { at: now }
-                } else {
-                    WatchState::Listening { last_heard: now }
-                };
-            }
-            WatchState::Pinged { at } if at + config.pong_within <= now => {
-                if listens {
-                    return self.end(Cause::PongTimeout, None, transport, scope);
-                }
-                self.link.watch = WatchState::Pinged { at: now };
-            }
-            _ => {}
+        if self.link.check_silence(listens, transport, now) {
+            return self.end(Cause::PongTimeout, None, transport, scope);
         }
         self.proceed(transport, scope)
     }
@@ -425,6 +416,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, H::Context>,
     ) -> Intent<Self> {
+        self.link.record_taken(transport.unsent_len(), scope.now());
         self.link.has_yielded = false;
         if !self.link.is_closing() {
             let output = &mut *transport.output;
@@ -442,6 +434,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         if self.handler.is_none() {
             return Intent::done();
         }
+        self.link.record_taken(transport.unsent_len(), scope.now());
         // Input that has arrived is handled first, since the handler may close, and the rest is
         // dropped then.
         self.link.drain = Some(PendingDrain { until, unread: transport.input.len() });

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rotor_websocket::WebSocketConfig;
 
-use crate::kit::{PING, PONG, TEXT, frame, open, seconds, shown_frames};
+use crate::kit::{PING, PONG, ServerDriver, TEXT, frame, open, seconds, shown_frames};
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -142,6 +142,29 @@ fn zero_timeouts_do_not_keep_the_loop_busy_with_a_held_peer() {
         let text = "text later".to_string();
         assert!(shown_frames(&driver.take_received()).contains(&text));
     }
+}
+
+/// It takes twenty seconds for what is unsent before the ping.
+#[test]
+fn a_peer_that_takes_output_before_a_ping_is_not_timed_out() {
+    let config = WebSocketConfig::new().ping_after(seconds(10)).pong_within(seconds(10));
+    let (mut driver, counters) = open(config);
+    driver.limit_room(0);
+    driver.send(&frame(TEXT, "owe 60000"));
+    let take_for = |driver: &mut ServerDriver, time| {
+        for _ in 0..time {
+            driver.make_room(2_000);
+            driver.advance(seconds(1));
+        }
+        (driver.is_ended(), driver.received_len())
+    };
+    assert_eq!(take_for(&mut driver, 30), (false, 60_000));
+    let (has_ended, all) = take_for(&mut driver, 1);
+    assert_eq!((has_ended, all > 60_000), (false, true));
+    // Now it has the ping, and must answer.
+    assert_eq!(take_for(&mut driver, 8), (false, all));
+    assert_eq!(take_for(&mut driver, 12), (true, all));
+    assert_eq!(counters.pong_timeouts(), 1);
 }
 
 /// The stream has its own mark. With more than that unsent it reads nothing, not even a pong.
