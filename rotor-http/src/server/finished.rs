@@ -23,7 +23,8 @@ pub struct Finished<'a> {
     /// The status that was sent; `None` if the handler wrote no response and it was too late to
     /// send one.
     pub status: Option<Status>,
-    /// Bytes of the response, head and body, that were written to the socket or wait for it.
+    /// Bytes of the response, head and body, that were written to the socket or wait for it. On
+    /// HTTP/2 the head counts as it would be sent on HTTP/1.1.
     pub bytes: u64,
     /// The time from the end of the request's head to the end of its response, by loop time.
     pub time: Duration,

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::Builder;
 use std::time::Duration;
 
@@ -50,6 +50,36 @@ const BYTES_MAX: usize = 16 << 20;
 /// // logrotate sends SIGHUP once it has renamed the file.
 /// let again = log.reopener();
 /// rotor::signals::on_hangup(move || again.reopen())?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A log that all threads of a [`Serve`](super::Serve) share:
+///
+/// ```no_run
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::Status;
+/// use rotor::http::server::{
+///     AccessLogConfig, Head, Reply, Response, Scope, Serve, ServerConfig,
+/// };
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// fn hello(_: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+///     response.reply(Status::OK, "text/plain", b"Hello, World!")
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let log = Arc::new(AccessLogConfig::standard_output().start()?);
+/// let shared = log.clone();
+/// Serve::new("127.0.0.1:3000")
+///     .threads(4)
+///     .config(move || ServerConfig::new().access_log(&shared))
+///     .run_fn(hello, || ())?;
+/// // The servers have dropped it by now.
+/// if !Arc::into_inner(log).is_some_and(|log| log.finish(Duration::from_secs(1))) {
+///     eprintln!("the last lines of the access log are lost");
+/// }
 /// # Ok(())
 /// # }
 /// ```
@@ -127,7 +157,7 @@ impl AccessLogConfig {
             // Fails if nobody waits.
             let _ = end_sender.send(is_all_written);
         })?;
-        let lines = Arc::new(lines);
+        let (lines, end_receiver) = (Arc::new(lines), Mutex::new(end_receiver));
         Ok(AccessLog { lines, budget, lost, format: self.format, is_stale, end_receiver })
     }
 }
@@ -141,8 +171,9 @@ pub struct AccessLog {
     lost: LostLines,
     format: LogFormat,
     is_stale: Arc<AtomicBool>,
-    /// Gets whether everything was written, once the writer has ended.
-    end_receiver: Receiver<bool>,
+    /// Gets whether everything was written, once the writer has ended. Locked only so that threads
+    /// can share the log.
+    end_receiver: Mutex<Receiver<bool>>,
 }
 
 impl AccessLog {
@@ -183,7 +214,8 @@ impl AccessLog {
     #[must_use = "lines may be left"]
     pub fn finish(self, most: Duration) -> bool {
         drop(self.lines);
-        self.end_receiver.recv_timeout(most) == Ok(true)
+        let end_receiver = self.end_receiver.into_inner().unwrap_or_else(PoisonError::into_inner);
+        end_receiver.recv_timeout(most) == Ok(true)
     }
 }
 

@@ -28,6 +28,15 @@ fn finished<'a>(target: &'a str, fields: &'a Fields) -> Finished<'a> {
 }
 
 #[test]
+fn a_log_and_its_handles_may_be_shared_by_threads() {
+    // `Serve::config` requires this of what it captures.
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<AccessLog>();
+    is_shared::<LogReopener>();
+    is_shared::<LostLines>();
+}
+
+#[test]
 fn each_format_writes_its_fields() {
     let fields = Fields::from_pairs(&[("Referer", b"http://a/\"b"), ("traceparent", b"00-\xff")]);
     let finished = finished("/a\n\"b\"\x1b[2J", &fields);
