@@ -186,7 +186,10 @@ impl Output {
     }
 
     /// Adds `count` bytes of a file, beginning at `offset`. They are read when they are to be sent,
-    /// by the kernel itself if it can do that.
+    /// by the kernel itself if it can do that. What the system does not have in its cache is read
+    /// from the disk then, and the loop waits for it, for up to
+    /// [`write_budget`](crate::StreamConfig::write_budget) bytes in a turn: read files on a slow
+    /// disk on another thread ([`Scope::offload`](rotor_core::Scope::offload)), and add blocks.
     ///
     /// The file must still have them then. If it has become shorter, or cannot be read, the stream
     /// is reset, because the peer was promised more; this is logged at warn level, at most every

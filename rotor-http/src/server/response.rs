@@ -359,10 +359,11 @@ impl<'a> Response<'a> {
     }
 
     /// Writes `count` bytes of a file, from `offset` on, as a part of the body. The kernel sends
-    /// them if it can.
+    /// them if it can. What the system does not have in its cache is read from the disk then, and
+    /// the loop waits for it ([`push_file`](Output::push_file)).
     ///
-    /// If the file turns out to be shorter when it is sent, the connection ends, because the peer
-    /// was promised more.
+    /// If the file turns out to be shorter when it is sent, or cannot be read, the connection ends,
+    /// because the peer was promised more, and this is logged at warn level.
     ///
     /// # Errors
     ///
