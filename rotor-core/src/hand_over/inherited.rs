@@ -1,9 +1,10 @@
 //! Sockets that the process got from a service manager when it was started: `LISTEN_FDS` and
 //! `LISTEN_FDNAMES` (sd_listen_fds(3)).
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{TcpListener, UdpSocket};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, IntoRawFd};
 use std::os::unix::net::UnixListener;
 
 use listenfd::ListenFd;
@@ -15,19 +16,57 @@ pub(super) struct Inherited {
     names: Vec<String>,
     /// If the sockets have no names: the names that were requested, in the order of the sockets.
     requested: Vec<String>,
+    /// The names whose sockets were refused: they stay refused, whatever is left of them.
+    refused: BTreeSet<String>,
+    /// Not to be taken, because another process has handed over its sockets.
+    unused: ListenFd,
 }
 
 impl Inherited {
-    pub(super) fn none() -> Inherited {
-        Inherited { sockets: ListenFd::empty(), names: Vec::new(), requested: Vec::new() }
+    #[cfg(test)]
+    fn none() -> Inherited {
+        Inherited::new(ListenFd::empty(), ListenFd::empty())
+    }
+
+    fn new(sockets: ListenFd, unused: ListenFd) -> Inherited {
+        let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+        let names = parse_names(&names);
+        Inherited { sockets, names, requested: Vec::new(), refused: BTreeSet::new(), unused }
     }
 
     pub(super) fn from_env() -> Inherited {
-        let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
-        Inherited {
-            sockets: ListenFd::from_env(),
-            names: parse_names(&names),
-            requested: Vec::new(),
+        Inherited::new(ListenFd::from_env(), ListenFd::empty())
+    }
+
+    /// Returns an empty set, and keeps the sockets of the environment from other code.
+    pub(super) fn unused_from_env() -> Inherited {
+        Inherited::new(ListenFd::empty(), ListenFd::from_env())
+    }
+
+    /// Fails if a socket with this name was refused before. A second call, perhaps for another
+    /// address, must not open a listener beside it.
+    pub(super) fn check_name(&self, name: &str) -> io::Result<()> {
+        match self.refused.contains(name) {
+            true => Err(refusal(name)),
+            false => Ok(()),
+        }
+    }
+
+    /// Logs which sockets nobody has requested, if that `is_mistake`. None of them is passed on to
+    /// the processes that this one starts (sd_listen_fds(3) sets FD_CLOEXEC, too). They stay open:
+    /// the manager has them as well, so closing them here would refuse no client.
+    pub(super) fn report_rest(mut self, is_mistake: bool) {
+        for index in 0..self.sockets.len() {
+            if keep_from_children(&mut self.sockets, index) && is_mistake {
+                let name = self.names.get(index).map_or("", String::as_str);
+                log::warn!(
+                    "socket {index} of the environment ({name:?}) was not requested: \
+                     whoever connects to it waits in vain"
+                );
+            }
+        }
+        for index in 0..self.unused.len() {
+            keep_from_children(&mut self.unused, index);
         }
     }
 
@@ -60,7 +99,7 @@ impl Inherited {
                 .and_then(|taken| taken.map(|taken| require_listening(name, taken)).transpose())
             {
                 Ok(taken) => listeners.extend(taken),
-                Err(error) => result = Err(error),
+                Err(error) => result = Err(self.note_refusal(name, error)),
             }
         }
         (listeners, result)
@@ -70,10 +109,20 @@ impl Inherited {
         match self.indices(name).first() {
             Some(&index) => {
                 let taken = self.sockets.take_unix_listener(index)?;
-                taken.map(|taken| require_listening(name, taken)).transpose()
+                taken
+                    .map(|taken| require_listening(name, taken))
+                    .transpose()
+                    .map_err(|error| self.note_refusal(name, error))
             }
             None => Ok(None),
         }
+    }
+
+    fn note_refusal(&mut self, name: &str, error: io::Error) -> io::Error {
+        if error.kind() == io::ErrorKind::InvalidInput {
+            self.refused.insert(name.to_owned());
+        }
+        error
     }
 
     pub(super) fn udp(&mut self, name: &str) -> io::Result<Option<UdpSocket>> {
@@ -90,9 +139,26 @@ fn require_listening<S: AsFd>(name: &str, socket: S) -> io::Result<S> {
     if SockRef::from(&socket).is_listener()? {
         return Ok(socket);
     }
+    Err(refusal(name))
+}
+
+fn refusal(name: &str) -> io::Error {
     let message =
         format!("the environment has {name:?}, and that is a socket that does not listen");
-    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+    io::Error::new(io::ErrorKind::InvalidInput, message)
+}
+
+/// Sets FD_CLOEXEC for a socket that was not taken, which `listenfd` does when a socket is taken.
+/// Returns whether there was one. It is not closed.
+fn keep_from_children(sockets: &mut ListenFd, index: usize) -> bool {
+    // Only the number is dropped, so nothing is closed.
+    fn keep<S: IntoRawFd>(taken: io::Result<Option<S>>) -> bool {
+        taken.ok().flatten().map(IntoRawFd::into_raw_fd).is_some()
+    }
+    keep(sockets.take_tcp_listener(index))
+        || keep(sockets.take_unix_listener(index))
+        || keep(sockets.take_udp_socket(index))
+        || keep(sockets.take_unix_datagram(index))
 }
 
 /// Returns the name of each descriptor, in their order; empty for one without a name.

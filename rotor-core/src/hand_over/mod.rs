@@ -64,7 +64,8 @@
 //!
 //! If no process runs, the listeners are taken from the environment (`LISTEN_FDS`;
 //! sd_listen_fds(3)): by the names in `LISTEN_FDNAMES` or, if there are no names, in the order of
-//! the calls. Listeners that are missing there are opened.
+//! the calls. Listeners that are missing there are opened. A socket that is there and was not
+//! requested by the time of [`ready`](HandOver::ready) is logged.
 //!
 //! # The path
 //!
@@ -163,8 +164,10 @@ impl HandOver {
         let received = predecessor.as_ref().map_or(Ok(Vec::new()), receive_sockets)?;
         // If a supervisor passes listeners to both processes, they are the same ones that the other
         // process has.
-        let inherited =
-            if predecessor.is_some() { Inherited::none() } else { Inherited::from_env() };
+        let inherited = match predecessor {
+            Some(_) => Inherited::unused_from_env(),
+            None => Inherited::from_env(),
+        };
         Ok(HandOver {
             path: path.to_owned(),
             predecessor,
@@ -222,6 +225,7 @@ impl HandOver {
         loops: usize,
     ) -> io::Result<TcpQueues> {
         self.check_name(name)?;
+        self.inherited.check_name(name)?;
         // Copies, so that a second call after an error finds the same sockets again.
         let mut queues = self.tcp_copies(name)?;
         if queues.is_empty() {
@@ -262,6 +266,7 @@ impl HandOver {
         options: &ListenOptions,
     ) -> io::Result<UnixListener> {
         self.check_name(name)?;
+        self.inherited.check_name(name)?;
         let listener = match self.take_received(name, SocketKind::Unix)?.pop() {
             Some(received) => UnixListener::from(received),
             None => match self.inherited.unix(name)? {
@@ -330,13 +335,14 @@ impl HandOver {
             sockets,
             ready_within,
             rejected_successors,
-            ..
+            inherited,
         } = self;
         for NamedSocket { name, kind, .. } in &received {
             let kind = kind.name();
             log::warn!("{kind} {name:?} was handed over but not claimed: it is closed");
         }
         drop(received);
+        inherited.report_rest(predecessor.is_none());
         // Everything that can fail, except taking the path, which is all that is left after the
         // `G`.
         let control = ControlSocket::bind_beside(&path)?;

@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread::yield_now;
 
 use rotor_core::net::ListenOptions;
+use rotor_core::threads::LoopGroup;
+use rotor_core::{BoxError, Infallible, LoopInstance, Machine};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
-use crate::rig::{ANY, Place, at, start, wait_until};
+use crate::rig::{ANY, PATIENCE, Place, at, start, wait_until};
 
 /// Counts the log messages of the hand-over thread about connections that it could not accept.
 struct Refusals(AtomicUsize);
@@ -127,6 +129,60 @@ fn an_inherited_unix_listener_can_be_requested_again_after_a_failure() {
     drop(taken);
     hand_over.unix("web", &other, &options).expect("it is there");
     assert!(!other.exists(), "another one was opened");
+}
+
+/// A socket that is not listening.
+fn connection() -> OwnedFd {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("descriptors are left");
+    socket.bind(&SockAddr::from(ANY)).expect("a port is free");
+    socket.into()
+}
+
+#[test]
+fn a_refused_inherited_socket_is_refused_at_the_next_address_too() {
+    let name = "descriptors::a_refused_inherited_socket_is_refused_at_the_next_address_too";
+    if !is_in_own_process_with(name, connection()) {
+        return;
+    }
+    let place = Place::new();
+    let mut hand_over = at(&place).expect("nobody is in the way");
+    for _ in 0..2 {
+        let error = hand_over.tcp("web", ANY, &ListenOptions::new(), 1).expect_err("no listener");
+        assert!(error.to_string().contains("does not listen"), "{error}");
+    }
+    let _other = hand_over.tcp("admin", ANY, &ListenOptions::new(), 1).expect("it is opened");
+}
+
+/// Whether the first descriptor after the standard ones is passed on to children.
+fn is_inheritable() -> bool {
+    const CLOSE_ON_EXEC: u32 = 0o2_000_000;
+    let info = fs::read_to_string("/proc/self/fdinfo/3").expect("it is open");
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).expect("a line");
+    u32::from_str_radix(flags.trim(), 8).expect("a number") & CLOSE_ON_EXEC == 0
+}
+
+#[test]
+fn an_inherited_socket_that_nobody_requests_is_not_passed_on() {
+    let listener = TcpListener::bind(ANY).expect("a port is free");
+    let name = "descriptors::an_inherited_socket_that_nobody_requests_is_not_passed_on";
+    if !is_in_own_process_with(name, listener) {
+        return;
+    }
+    assert!(is_inheritable());
+    let place = Place::new();
+    let loops = LoopGroup::start(0..0, |_: u8, _| -> Result<LoopInstance<Nothing>, BoxError> {
+        Err("there is none".into())
+    });
+    let loops = loops.expect("there is none to fail");
+    at(&place).expect("none runs").ready(loops.handle(), PATIENCE).expect("it is the only one");
+    assert!(!is_inheritable());
+}
+
+struct Nothing;
+
+impl Machine for Nothing {
+    type Context = ();
+    type Seed = Infallible;
 }
 
 #[test]
