@@ -24,7 +24,7 @@
 //! | `WATCHDOG=1` | twice in each `WATCHDOG_USEC`, as long as all loops make turns |
 //! | `STOPPING=1`, `EXTEND_TIMEOUT_USEC=` | when the loops are asked to end, unless a successor has the listeners: then the service goes on |
 //! | `RELOADING=1`, `MONOTONIC_USEC=` | by [`reloading`](ServiceManager::reloading): when a successor is about to be started |
-//! | `MAINPID=`, `READY=1` | by `attend` of a [successor](ServiceManager::successor), and by [`ready_as_successor`](ServiceManager::ready_as_successor) |
+//! | `MAINPID=`, `READY=1` | by a [hand-over](crate::hand_over::HandOver::service_manager) before the predecessor drains, by `attend` of a [successor](ServiceManager::successor), and by [`ready_as_successor`](ServiceManager::ready_as_successor) |
 //!
 //! `doc/decisions/0062` says why no existing crate is used for this.
 

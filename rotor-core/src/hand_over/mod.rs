@@ -108,6 +108,7 @@ use self::start_lock::StartLock;
 pub use self::wire::ANSWER_TIME;
 use self::wire::{NamedSocket, SocketKind, receive_sockets, report_ready, report_taken};
 use crate::net::{ListenOptions, TcpListeners, listen_unix};
+use crate::service_manager::ServiceManager;
 use crate::threads::GroupHandle;
 
 /// How long a successor may take between getting its copies and being ready, unless
@@ -130,6 +131,8 @@ pub struct HandOver {
     sockets: Vec<NamedSocket>,
     ready_within: Duration,
     rejected_successors: RejectedSuccessors,
+    /// Told of this process before the predecessor may end.
+    service_manager: Option<ServiceManager>,
 }
 
 impl HandOver {
@@ -177,6 +180,7 @@ impl HandOver {
             sockets: Vec::new(),
             ready_within: READY_WITHIN,
             rejected_successors: RejectedSuccessors::default(),
+            service_manager: None,
         })
     }
 
@@ -198,6 +202,20 @@ impl HandOver {
     /// it calls [`at`](HandOver::at). Default: a new count.
     pub fn counting(mut self, rejected_successors: &RejectedSuccessors) -> HandOver {
         self.rejected_successors = rejected_successors.clone();
+        self
+    }
+
+    /// Reports this process to the service manager as the one in which the service goes on
+    /// ([`ready_as_successor`](ServiceManager::ready_as_successor)), if there is a predecessor.
+    /// Default: nothing is reported.
+    ///
+    /// This is done by [`ready`](HandOver::ready), once nothing can fail any more and before the
+    /// predecessor begins to drain. A predecessor without connections ends at once. If the manager
+    /// saw its end before it knows of this process, it would take it for the end of the service,
+    /// and kill this process.
+    #[doc(alias = "MAINPID")]
+    pub fn service_manager(mut self, manager: &ServiceManager) -> HandOver {
+        self.service_manager = Some(manager.clone());
         self
     }
 
@@ -335,6 +353,7 @@ impl HandOver {
             sockets,
             ready_within,
             rejected_successors,
+            service_manager,
             inherited,
         } = self;
         for NamedSocket { name, kind, .. } in &received {
@@ -376,6 +395,12 @@ impl HandOver {
             Err(error) => return Err(error),
         }
         drop(start_lock);
+        if predecessor.is_some()
+            && let Some(manager) = service_manager
+            && let Err(error) = manager.ready_as_successor()
+        {
+            log::warn!("the service manager cannot be told of this process: {error}");
+        }
         if let Some(Err(error)) =
             predecessor.filter(|_| !predecessor_gone).as_ref().map(report_taken)
         {

@@ -4,12 +4,14 @@ use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+use std::thread;
 use std::time::Duration;
 
 use rotor_core::Exit;
 use rotor_core::hand_over::HandOverErrorKind as Kind;
 use rotor_core::net::ListenOptions;
+use rotor_core::service_manager::ServiceManager;
 
 use crate::rig::{
     ANY, PATIENCE, Place, SLOW, at, greeting, is_refused, make_process, start, start_counting,
@@ -32,6 +34,38 @@ fn a_successor_gets_the_listeners_and_its_predecessor_drains() {
         processes.push(next);
     }
     processes.remove(0).end();
+}
+
+/// A predecessor that looks, before it drains, at what the service manager has received.
+#[test]
+fn the_service_manager_knows_of_a_successor_before_its_predecessor_drains() {
+    let place = Place::new();
+    let inbox = UnixDatagram::bind(place.0.join("manager")).expect("a new directory");
+    inbox.set_nonblocking(true).expect("it can");
+    let manager = ServiceManager::at(place.0.join("manager")).expect("it listens");
+    let listener = UnixListener::bind(place.path()).expect("the path is free");
+    let predecessor = thread::spawn(move || {
+        let (mut peer, _) = listener.accept().expect("a successor comes");
+        peer.write_all(b"rotorHO1+.").expect("there is room");
+        let mut word = [0];
+        let mut hear = |peer: &mut UnixStream| {
+            peer.read_exact(&mut word).expect("it goes on");
+            word[0]
+        };
+        assert_eq!(hear(&mut peer), b'R');
+        assert_eq!(inbox.recv(&mut [0; 64]).expect_err("too early").kind(), ErrorKind::WouldBlock);
+        peer.write_all(b"G").expect("there is room");
+        assert_eq!(hear(&mut peer), b'T');
+        let mut message = [0; 64];
+        let length = inbox.recv(&mut message).expect("it was told before");
+        String::from_utf8_lossy(&message[..length]).into_owned()
+    });
+    let mut hand_over = at(&place).expect("it is handed over").service_manager(&manager);
+    let process = make_process(&mut hand_over, 1, "2");
+    hand_over.ready(process.group.handle(), PATIENCE).expect("it serves");
+    let message = predecessor.join().expect("it was told in time");
+    assert_eq!(message, format!("MAINPID={}\nREADY=1\n", std::process::id()));
+    process.end();
 }
 
 #[test]
