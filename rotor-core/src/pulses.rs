@@ -130,6 +130,12 @@ impl Pulses {
         self.loops().iter().any(|watched| watched.handle.is_ending())
     }
 
+    /// Returns whether one of the loops was told to end because a successor process has its
+    /// listeners (module `hand_over`), so that the service goes on.
+    pub fn has_successor(&self) -> bool {
+        self.loops().iter().any(|watched| watched.handle.has_successor())
+    }
+
     fn loops(&self) -> MutexGuard<'_, Vec<WatchedLoop>> {
         self.loops.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -133,6 +133,8 @@ pub struct HandOver {
     rejected_successors: RejectedSuccessors,
     /// Told of this process before the predecessor may end.
     service_manager: Option<ServiceManager>,
+    /// Loops that drain as well once a successor serves.
+    side_loops: Vec<GroupHandle>,
 }
 
 impl HandOver {
@@ -181,6 +183,7 @@ impl HandOver {
             ready_within: READY_WITHIN,
             rejected_successors: RejectedSuccessors::default(),
             service_manager: None,
+            side_loops: Vec::new(),
         })
     }
 
@@ -216,6 +219,14 @@ impl HandOver {
     #[doc(alias = "MAINPID")]
     pub fn service_manager(mut self, manager: &ServiceManager) -> HandOver {
         self.service_manager = Some(manager.clone());
+        self
+    }
+
+    /// Drains these loops too, once a successor serves: for ports beside the service, such as one
+    /// for probes, whose listeners are handed over as well. Unlike the loops that are given to
+    /// [`ready`](HandOver::ready), they may go on when the service drains for another reason.
+    pub fn side_loops(mut self, loops: impl Into<GroupHandle>) -> HandOver {
+        self.side_loops.push(loops.into());
         self
     }
 
@@ -355,6 +366,7 @@ impl HandOver {
             rejected_successors,
             service_manager,
             inherited,
+            side_loops,
         } = self;
         for NamedSocket { name, kind, .. } in &received {
             let kind = kind.name();
@@ -417,6 +429,7 @@ impl HandOver {
             ready_within,
             draining,
             rejected_successors,
+            side_loops,
         });
         Ok(())
     }

@@ -42,6 +42,8 @@ pub(super) struct Offer {
     /// Becomes readable when the loops begin to drain, or are dropped.
     pub(super) draining: UnixStream,
     pub(super) rejected_successors: RejectedSuccessors,
+    /// Loops that drain as well once a successor serves.
+    pub(super) side_loops: Vec<GroupHandle>,
 }
 
 /// A process that has got copies and does not serve yet.
@@ -225,6 +227,8 @@ impl Offer {
         self.sockets.clear();
         // Before the loops drain, so that code that sees the drain knows its reason.
         self.loops.set_has_successor();
+        // At once: the successor serves there, too.
+        self.side_loops.iter().for_each(|loops| loops.drain(self.drain_time));
         self.loops.drain_with(Drain::new(self.drain_time).grace(Grace::WholeDrain));
         true
     }
