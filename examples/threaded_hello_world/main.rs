@@ -14,8 +14,7 @@
 //! response that the connection closes. This is for a balancer that learns late about it.
 //!
 //! With `HEALTH=ADDRESS:PORT`, it answers probes there, `/livez` and `/readyz`, on a thread of
-//! their own. With `HAND_OVER`, each process must have its own port for that, because the previous
-//! process goes on answering there until it has ended.
+//! their own. With `HAND_OVER`, that port is handed over as well.
 //!
 //! There are as many threads as CPUs, unless `THREADS` says otherwise. Then try `wrk -t2 -c400 -d10
 //! http://127.0.0.1:3000/`. On Ctrl-C, requests in progress are finished first.
@@ -27,9 +26,9 @@ mod hello;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use rotor::http::health::{Health, HealthPort};
+use rotor::http::health::Health;
 use rotor::http::server::Serve;
-use rotor::{BoxError, Drain, Pulses, with_causes};
+use rotor::{BoxError, Drain, Pulses};
 
 /// How long requests in progress may take at the end.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
@@ -43,21 +42,11 @@ fn main() -> Result<(), BoxError> {
     if let Some(announce) = announce()? {
         server = server.drain(Drain::new(DRAIN_TIME_MAX).announce(announce));
     }
-    let health = Health::new(Pulses::new());
-    // Kept until everything has ended.
-    let _port = health_port(&health)?;
-    Ok(server.health(health).run_fn(hello::hello, || ())?)
-}
-
-/// Opens the port that `HEALTH` names, if it is set.
-fn health_port(health: &Health) -> Result<Option<HealthPort>, BoxError> {
-    let Ok(address) = std::env::var("HEALTH") else { return Ok(None) };
-    let address = address.parse();
-    let address = address.map_err(|_| "HEALTH is to be like 127.0.0.1:8081")?;
-    let port = health
-        .serve_at(address)
-        .map_err(|error| format!("no probes are answered at {address}: {}", with_causes(&error)))?;
-    Ok(Some(port))
+    if let Ok(address) = std::env::var("HEALTH") {
+        let address = address.parse().map_err(|_| "HEALTH is to be like 127.0.0.1:8081")?;
+        server = server.health_at(Health::new(Pulses::new()), address);
+    }
+    Ok(server.run_fn(hello::hello, || ())?)
 }
 
 /// Returns the value of `ANNOUNCE`, in seconds.

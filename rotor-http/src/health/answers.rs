@@ -28,6 +28,9 @@ pub struct Health {
     is_ready: Arc<AtomicBool>,
     live_within: Duration,
     checks: Vec<Check>,
+    /// Whether this answers for the service, whose port a successor takes over, and not for this
+    /// process.
+    is_of_service: bool,
 }
 
 #[derive(Clone)]
@@ -41,7 +44,20 @@ impl Health {
     /// not ready until [`set_ready`](Health::set_ready) is called.
     pub fn new(pulses: Pulses) -> Health {
         let is_ready = Arc::new(AtomicBool::new(false));
-        Health { pulses, is_ready, live_within: LIVE_WITHIN, checks: Vec::new() }
+        Health {
+            pulses,
+            is_ready,
+            live_within: LIVE_WITHIN,
+            checks: Vec::new(),
+            is_of_service: false,
+        }
+    }
+
+    /// Returns the same for a port that a successor takes over. Probes that still get here meanwhile
+    /// are told that the service is ready, since the successor serves.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) fn of_service(&self) -> Health {
+        Health { is_of_service: true, ..self.clone() }
     }
 
     /// Sets how long ago the last turn of a loop may be. Default 5 s: far longer than a turn takes.
@@ -141,7 +157,8 @@ impl Health {
         if self.pulses.is_empty() || !self.is_ready.load(Relaxed) {
             report.add("it has not started yet".into());
         }
-        if self.pulses.is_ending() || phase != Phase::Serving {
+        let goes_on = self.is_of_service && self.pulses.has_successor();
+        if !goes_on && (self.pulses.is_ending() || phase != Phase::Serving) {
             report.add("it is about to end".into());
         }
         for Check { name, check } in &self.checks {

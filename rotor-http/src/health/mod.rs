@@ -44,3 +44,4 @@ mod report;
 
 pub use self::answers::{Health, HealthServer, LIVE_WITHIN};
 pub use self::port::HealthPort;
+pub(crate) use self::port::{PortSettings, PortSource};

@@ -8,7 +8,9 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use rotor_core::net::{ListenOptions, Listener, TcpListener};
-use rotor_core::{BoxError, Config, Loop, LoopHandle, LoopInstance, Response as MachineResponse};
+use rotor_core::{
+    BoxError, Config, Loop, LoopHandle, LoopInstance, Response as MachineResponse, with_causes,
+};
 
 use super::answers::{Health, HealthServer};
 use crate::limits::Limits;
@@ -25,7 +27,8 @@ type Port = LoopInstance<HttpAccept<HealthServer<()>, TcpListener>>;
 /// A port only for probes, with a thread and a loop of its own. It is closed when this value is
 /// dropped.
 ///
-/// It does not drain: until the end, probes are told that the process is about to end.
+/// It does not drain: until the end, probes are told that the process is about to end. Only if it
+/// was [handed over](crate::server::Serve::health_at), it drains at once.
 #[must_use = "the port is closed when it is dropped"]
 pub struct HealthPort {
     address: SocketAddr,
@@ -42,11 +45,20 @@ impl Health {
     /// is left.
     // Inlined, like `open`, so that its server is compiled only where this is called, and not in
     // every program that uses HTTP (decision 54).
+    ///
+    /// In a hand-over both processes run for a while, so the next one cannot open the address of
+    /// the last one: use [`Serve::health_at`](crate::server::Serve::health_at), which hands the
+    /// port over.
     #[inline]
     pub fn serve_at(&self, address: SocketAddr) -> io::Result<HealthPort> {
+        self.serve_on(PortSource::Address(address))
+    }
+
+    #[inline]
+    pub(crate) fn serve_on(&self, source: PortSource) -> io::Result<HealthPort> {
         let (sender, receiver) = mpsc::channel();
         let health = self.clone();
-        let serve = move || match open(health, address) {
+        let serve = move || match open(health, source) {
             Ok((mut port, address)) => {
                 // The caller is still waiting for this.
                 let _is_awaited = sender.send(Ok((address, port.handle())));
@@ -66,7 +78,41 @@ impl Health {
     }
 }
 
+/// A port that [`Serve`](crate::server::Serve) is to open.
+#[derive(Clone)]
+pub(crate) struct PortSettings {
+    pub(crate) health: Health,
+    pub(crate) address: SocketAddr,
+    /// So that the port's server is compiled only where a program asks for one.
+    pub(crate) open: fn(&Health, PortSource) -> io::Result<HealthPort>,
+}
+
+impl PortSettings {
+    /// Opens the port, for these probes.
+    pub(crate) fn open(&self, health: &Health, source: PortSource) -> Result<HealthPort, BoxError> {
+        (self.open)(health, source).map_err(|error| self.failure(&error))
+    }
+
+    /// Returns an error that names the port, since that of `Serve` names the server's address.
+    pub(crate) fn failure(&self, error: &io::Error) -> BoxError {
+        format!("no probes are answered at {}: {}", self.address, with_causes(error)).into()
+    }
+}
+
+/// Where a port listens.
+pub(crate) enum PortSource {
+    Address(SocketAddr),
+    /// It is open already.
+    Listener(std::net::TcpListener),
+}
+
 impl HealthPort {
+    /// Returns the handle of its loop.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) fn handle(&self) -> LoopHandle {
+        self.handle.clone()
+    }
+
     /// Returns the address, with the actual port if the system chose it.
     pub fn local_address(&self) -> SocketAddr {
         self.address
@@ -74,14 +120,23 @@ impl HealthPort {
 }
 
 #[inline]
-fn open(health: Health, address: SocketAddr) -> io::Result<(Port, SocketAddr)> {
+fn open(health: Health, source: PortSource) -> io::Result<(Port, SocketAddr)> {
     let limits = Limits::new().idle_timeout(IDLE_TIMEOUT);
     let seed = HttpSeed::new(health, ServerConfig::new().limits(limits));
     let mut creator = Loop::new(&Config::new().machines_max(CONNECTIONS_MAX + 1))?;
+    let address = match &source {
+        PortSource::Address(address) => *address,
+        PortSource::Listener(listener) => listener.local_addr()?,
+    };
     let mut bound = address;
     let created = creator.add_machine_with(|scope| {
         MachineResponse::attempt(|| -> Result<_, BoxError> {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
+            let listener = match source {
+                PortSource::Address(address) => {
+                    TcpListener::bind(&address, &ListenOptions::new(), scope)?
+                }
+                PortSource::Listener(listener) => TcpListener::from_std(listener, scope)?,
+            };
             bound = listener.local_address().unwrap_or(address);
             Ok(listen(listener, seed, scope))
         })
@@ -92,7 +147,10 @@ fn open(health: Health, address: SocketAddr) -> io::Result<(Port, SocketAddr)> {
 
 impl Drop for HealthPort {
     fn drop(&mut self) {
-        self.handle.stop();
+        // If it drains, because a successor has its listener, the last probes are answered first.
+        if !self.handle.is_ending() {
+            self.handle.stop();
+        }
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has printed that.
             let _ended = thread.join();

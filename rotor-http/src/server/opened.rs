@@ -8,9 +8,14 @@ use rotor_core::BoxError;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use rotor_core::hand_over::{HandOver, HandOverErrorKind, RejectedSuccessors};
 use rotor_core::net::{ListenOptions, TcpListeners};
+use rotor_core::service_manager::ServiceManager;
 use rotor_core::threads::LoopGroup;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use rotor_core::with_causes;
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use crate::health::PortSource;
+use crate::health::{HealthPort, PortSettings};
 
 /// The listeners of each thread, and their address.
 pub(super) struct OpenListeners {
@@ -27,8 +32,17 @@ pub(super) struct HandOverSettings {
     pub(super) rejected_successors: RejectedSuccessors,
 }
 
-/// Called once all loops run. Returns whether this process goes on instead of an earlier one.
-pub(super) type StartedCallback = Box<dyn FnOnce(&LoopGroup) -> Result<bool, BoxError>>;
+/// Called once all loops run.
+pub(super) type StartedCallback = Box<dyn FnOnce(&LoopGroup) -> Result<Started, BoxError>>;
+
+/// The result of the start.
+#[derive(Default)]
+pub(super) struct Started {
+    /// Whether this process goes on instead of an earlier one.
+    pub(super) is_successor: bool,
+    /// The port for probes, if it is handed over as well.
+    pub(super) port: Option<HealthPort>,
+}
 
 /// Opens the first address that can be opened, for this number of threads.
 pub(super) fn open(
@@ -51,47 +65,98 @@ pub(super) fn from_listener(
 fn one_per_thread(listeners: TcpListeners) -> (OpenListeners, StartedCallback) {
     let address = listeners.local_address();
     let queues = listeners.map(|listener| vec![listener]).collect();
-    (OpenListeners { queues, address }, Box::new(|_| Ok(false)))
+    (OpenListeners { queues, address }, Box::new(|_| Ok(Started::default())))
 }
 
-/// Takes the listeners of this name from the process that serves at the path, or opens them if
-/// there is none. That process drains once this one serves; `drain_time` is how long this one drains
-/// once there is a next one.
+/// What is taken over from an earlier process, or opened if there is none.
+pub(super) struct TakeOver<'a> {
+    pub(super) path: &'a Path,
+    /// The name of the listeners.
+    pub(super) name: &'a str,
+    pub(super) settings: &'a HandOverSettings,
+    pub(super) addresses: &'a [SocketAddr],
+    pub(super) options: &'a ListenOptions,
+    pub(super) threads: usize,
+    /// How long this process drains once there is a next one.
+    pub(super) drain_time: Duration,
+    /// Knows of this process before the earlier one drains.
+    pub(super) manager: Option<&'a ServiceManager>,
+    pub(super) port: Option<&'a PortSettings>,
+}
+
+/// The name of the listener for probes.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(super) fn take_over(
-    (path, name, settings): (&Path, &str, &HandOverSettings),
-    addresses: &[SocketAddr],
-    options: &ListenOptions,
-    threads: usize,
-    drain_time: Duration,
-) -> Result<(OpenListeners, StartedCallback), BoxError> {
-    let mut hand_over = HandOver::at(path)?.counting(&settings.rejected_successors);
-    let queues =
-        open_first(addresses, |address| Ok(hand_over.tcp(name, *address, options, threads)?))?;
-    let address = queues.local_address();
-    let has_predecessor = hand_over.has_predecessor();
-    let on_started = move |group: &LoopGroup| {
-        match hand_over.ready(group.handle(), drain_time) {
-            // No other process serves, so this one must go on.
-            Err(error) if matches!(error.kind(), HandOverErrorKind::NoPath(_)) => {
-                log::error!("{}", with_causes(&error));
-            }
-            result => result?,
+const PORT_NAME: &str = "health";
+
+impl TakeOver<'_> {
+    /// Takes the listeners from the process that serves at the path, or opens them if there is
+    /// none. That process drains once this one serves.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(super) fn run(self) -> Result<(OpenListeners, StartedCallback), BoxError> {
+        let TakeOver { name, options, threads, drain_time, .. } = self;
+        let mut hand_over = HandOver::at(self.path)?.counting(&self.settings.rejected_successors);
+        if let Some(manager) = self.manager {
+            hand_over = hand_over.service_manager(manager);
         }
-        Ok(has_predecessor)
-    };
-    Ok((OpenListeners { queues: queues.collect(), address }, Box::new(on_started)))
+        let is_successor = hand_over.has_predecessor();
+        let (mut port, mut waiting_port) = (None, None);
+        if let Some(settings) = self.port {
+            let listeners = hand_over.tcp(PORT_NAME, settings.address, &ListenOptions::new(), 1);
+            let listeners = listeners.map_err(|error| settings.failure(&error))?;
+            let listener = listeners.flatten().next().ok_or("there is no listener for probes")?;
+            match is_successor {
+                // The earlier process answers until this one serves.
+                true => waiting_port = Some((settings.clone(), listener)),
+                false => port = Some(open_port(settings, listener)?),
+            }
+        }
+        let queues = open_first(self.addresses, |address| {
+            Ok(hand_over.tcp(name, *address, options, threads)?)
+        })?;
+        let address = queues.local_address();
+        let on_started = move |group: &LoopGroup| {
+            let mut health = None;
+            if let Some((settings, listener)) = waiting_port {
+                // Ready before it is asked: its loops accept already.
+                settings.health.set_ready(true);
+                let opened = open_port(&settings, listener);
+                port = Some(opened.inspect_err(|_| settings.health.set_ready(false))?);
+                health = Some(settings.health);
+            }
+            if let Some(port) = &port {
+                hand_over = hand_over.side_loops(port.handle());
+            }
+            match hand_over.ready(group.handle(), drain_time) {
+                // No other process serves, so this one must go on.
+                Err(error) if matches!(error.kind(), HandOverErrorKind::NoPath(_)) => {
+                    log::error!("{}", with_causes(&error));
+                }
+                Ok(()) => {}
+                Err(error) => {
+                    if let Some(health) = health {
+                        health.set_ready(false);
+                    }
+                    return Err(error.into());
+                }
+            }
+            Ok(Started { is_successor, port })
+        };
+        Ok((OpenListeners { queues: queues.collect(), address }, Box::new(on_started)))
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub(super) fn run(self) -> Result<(OpenListeners, StartedCallback), BoxError> {
+        Err(std::io::Error::from(std::io::ErrorKind::Unsupported).into())
+    }
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(super) fn take_over(
-    _: (&Path, &str, &HandOverSettings),
-    _: &[SocketAddr],
-    _: &ListenOptions,
-    _: usize,
-    _: Duration,
-) -> Result<(OpenListeners, StartedCallback), BoxError> {
-    Err(std::io::Error::from(std::io::ErrorKind::Unsupported).into())
+/// Opens a port for probes that is handed over.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn open_port(
+    settings: &PortSettings,
+    listener: std::net::TcpListener,
+) -> Result<HealthPort, BoxError> {
+    settings.open(&settings.health.of_service(), PortSource::Listener(listener))
 }
 
 /// Calls `open` with each address until one succeeds; otherwise returns the last error.

@@ -1,6 +1,7 @@
 //! `serve`: a whole program that serves HTTP, from opening its address to a graceful end.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use super::reply::Reply;
 use super::response::Response;
 use super::serve_error::ServeError;
 use super::server_fn::ServerFn;
-use crate::health::Health;
+use crate::health::{Health, PortSettings};
 
 /// The default time that requests have to finish after the process is asked to end.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
@@ -111,6 +112,8 @@ struct Settings {
     drain: Drain,
     hand_over: HandOverSettings,
     health: Option<Health>,
+    /// The port for probes.
+    port: Option<PortSettings>,
     /// The service manager, and the loops that it is to know of.
     attended: Option<(ServiceManager, Pulses)>,
 }
@@ -134,6 +137,7 @@ impl Serve {
             drain: Drain::new(DRAIN_TIME_MAX),
             hand_over: HandOverSettings::default(),
             health: None,
+            port: None,
             attended: None,
         };
         Serve { kind: MioKind, layer: (), settings }
@@ -273,20 +277,39 @@ impl<K, L> Serve<K, L> {
     }
 
     /// Lets `health` watch the loops, and reports to it that the process is ready once it listens.
-    /// Probes are answered elsewhere, for example with [`serve_at`](Health::serve_at). Default:
-    /// none.
+    /// Probes are answered elsewhere: with [`health_at`](Serve::health_at) or
+    /// [`serve_at`](Health::serve_at) on a port of their own, or by a handler
+    /// ([`answer`](Health::answer)). Default: none.
     #[doc(alias = "readiness")]
     pub fn health(mut self, health: Health) -> Serve<K, L> {
         self.settings.health = Some(health);
         self
     }
 
+    /// Does the same as [`health`](Serve::health), and answers probes at `address`, on a separate
+    /// thread, as long as [`run`](Serve::run) runs. `run` fails if the address cannot be opened.
+    /// Default: no port.
+    ///
+    /// With a [hand-over](Serve::hand_over), the port is handed over as well, under the name
+    /// `health`. Its predecessor answers until this process serves, and then this one does. So
+    /// probes find the service ready all the time, also while the predecessor drains.
+    // Inlined, like `Health::serve_at` (decision 54).
+    #[inline]
+    #[doc(alias = "liveness")]
+    pub fn health_at(self, health: Health, address: SocketAddr) -> Serve<K, L> {
+        let open = |health: &Health, source| health.serve_on(source);
+        let mut serve = self.health(health.clone());
+        serve.settings.port = Some(PortSettings { health, address, open });
+        serve
+    }
+
     /// Keeps the service manager that has started the process informed
     /// ([`attend`](ServiceManager::attend)): that it serves, that it ends and how long this may take,
     /// and, if the manager watches it, that all loops make turns. Default: it is not told anything.
     ///
-    /// After a [hand-over](Serve::hand_over), the successor reports itself as the main process of
-    /// the service, once it serves, and its predecessor ends without a word. For systemd, the unit
+    /// In a [hand-over](Serve::hand_over), the successor reports itself as the main process of the
+    /// service, once it serves and before its predecessor begins to drain, and the predecessor ends
+    /// without a word. For systemd, the unit
     /// needs `NotifyAccess=all` for that. Without this, systemd takes the end of the predecessor
     /// for that of the service, and kills the successor.
     ///

@@ -17,9 +17,10 @@ use rotor_core::net::{ListenOptions, TcpListener};
 use rotor_core::service_manager::ServiceManager;
 use rotor_core::threads::LoopGroup;
 use rotor_core::{
-    BoxError, Config, Infallible, Loop, LoopInstance, Machine, Response as MachineResponse,
+    BoxError, Config, Infallible, Loop, LoopInstance, Machine, Pulses, Response as MachineResponse,
 };
 use rotor_http::Status;
+use rotor_http::health::Health;
 use rotor_http::server::{
     self, Head, HttpSeed, Reply, Response, Scope, Serve, ServeError, ServerConfig,
 };
@@ -89,12 +90,68 @@ fn a_successor_reports_itself_to_the_service_manager() {
     let server = Serve::new("127.0.0.1:0").hand_over(&path).service_manager(manager);
     let next = thread::spawn(move || server.run_fn(hello, || ()));
     let ready = format!("MAINPID={}\nREADY=1\n", std::process::id());
+    // Before the first one drains, and again by the thread that keeps the manager informed.
+    assert_eq!(until("the next one takes over", || received(&socket_of_next)), ready);
     assert_eq!(until("the next one is ready", || received(&socket_of_next)), ready);
     first.join().expect("no panic").expect("it drains");
     // The service goes on.
     assert_eq!(received(&socket), None);
     follow(&path, next);
     assert_eq!(received(&socket_of_next), None);
+}
+
+/// Asks a port for probes whether the process is ready.
+fn readiness(port: SocketAddr) -> String {
+    let mut client = TcpStream::connect(port).expect("it listens");
+    let probe = b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    client.write_all(probe).expect("there is room");
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).expect("it is no reset");
+    answer
+}
+
+/// The address of the port for probes, as it is handed over to a successor that does not stay.
+fn port_for_probes(path: &Path) -> SocketAddr {
+    let mut asking = until("it gives its listeners", || HandOver::at(path).ok());
+    let port = asking.tcp("health", ANY, &ListenOptions::new(), 1).expect("it has it");
+    port.local_address()
+}
+
+#[test]
+fn probes_find_the_service_ready_throughout_a_succession() {
+    let directory = Directory::create();
+    let path = directory.join("control");
+    let server = || {
+        let health = Health::new(Pulses::new());
+        Serve::new("127.0.0.1:0").hand_over(&path).health_at(health, ANY)
+    };
+    let start = |server: Serve| thread::spawn(move || server.run_fn(hello, || ()));
+    let first = server();
+    let rejected_successors = first.rejected_successors();
+    let mut last = start(first);
+    until("the first one serves", || path.exists().then_some(()));
+    let port = port_for_probes(&path);
+    until("it is counted", || (rejected_successors.count() > 0).then_some(()));
+    until("it is ready", || readiness(port).contains(" 200 ").then_some(()));
+    let (ended, has_ended) = mpsc::channel::<()>();
+    let prober = thread::spawn(move || {
+        let mut count = 0;
+        while has_ended.try_recv() == Err(mpsc::TryRecvError::Empty) {
+            let answer = readiness(port);
+            assert!(answer.contains(" 200 "), "{answer}");
+            count += 1;
+        }
+        count
+    });
+    for _ in 0..3 {
+        let next = start(server());
+        last.join().expect("no panic").expect("it drains");
+        last = next;
+    }
+    // Until the end, since the last one still answers.
+    drop(ended);
+    assert!(prober.join().expect("each probe is answered with 200") > 0);
+    follow(&path, last);
 }
 
 /// Follows the first server with one that serves, so that it ends.

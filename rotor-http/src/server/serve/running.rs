@@ -16,8 +16,9 @@ use rotor_stream::Accept;
 use super::super::connection::HttpSeed;
 use super::super::handler::Server;
 use super::super::listen::HttpAccept;
-use super::super::opened::{OpenListeners, from_listener, open, open_first, take_over};
+use super::super::opened::{OpenListeners, TakeOver, from_listener, open, open_first};
 use super::Serve;
+use crate::health::PortSource;
 
 /// The listeners of a kind of loop.
 type ListenerOf<K> = <<K as LoopKind>::Net as Net>::Listener;
@@ -39,6 +40,12 @@ impl<K: LoopKind, L: ListenerLayer> Serve<K, L> {
         }
         check_protocols(&self.layer.protocols(), cfg!(feature = "http2"))?;
         let addresses = self.addresses()?;
+        // Before the address is opened, so that probes hear that the process is starting. In a
+        // hand-over it is opened, or taken, with the other listeners.
+        let port = self.settings.port.as_ref().filter(|_| no_hand_over);
+        let _port = port
+            .map(|port| port.open(&port.health, PortSource::Address(port.address)))
+            .transpose()?;
         if let Some((_, pulses)) = &mut self.settings.attended {
             // Not those of a clone, which may run as well.
             *pulses = Pulses::new();
@@ -107,8 +114,18 @@ impl<K: LoopKind, L: ListenerLayer> Serve<K, L> {
         let may_have_predecessor = hand_over.path.is_some();
         let (opened, on_started) = match (hand_over.path.as_deref(), &self.settings.listener) {
             (Some(path), _) => {
-                let at = (path, scheme, hand_over);
-                take_over(at, addresses, &self.settings.listen, threads, drain.time())?
+                let take_over = TakeOver {
+                    path,
+                    name: scheme,
+                    settings: hand_over,
+                    addresses,
+                    options: &self.settings.listen,
+                    threads,
+                    drain_time: drain.time(),
+                    manager: attended.as_ref().map(|(manager, _)| manager),
+                    port: self.settings.port.as_ref(),
+                };
+                take_over.run()?
             }
             (None, Some(given)) => from_listener(given, threads)?,
             (None, None) => open(addresses, &self.settings.listen, threads)?,
@@ -134,22 +151,27 @@ impl<K: LoopKind, L: ListenerLayer> Serve<K, L> {
             health.set_ready(true);
         }
         let attending = match &started {
-            Ok(is_successor) => attend(&attended, group.handle(), drain, *is_successor),
+            Ok(started) => attend(&attended, group.handle(), drain, started.is_successor),
             Err(_) => None,
         };
-        if let Err(error) = started {
-            // If the group were only dropped, it would be told to stop, but not waited for.
-            if may_have_predecessor {
-                // The other process goes on, but the requests that were accepted here from the
-                // common queues would be lost.
-                group.handle().drain(drain.time());
-            } else {
-                group.handle().stop();
+        let port = match started {
+            Ok(started) => started.port,
+            Err(error) => {
+                // If the group were only dropped, it would be told to stop, but not waited for.
+                if may_have_predecessor {
+                    // The other process goes on, but the requests that were accepted here from the
+                    // common queues would be lost.
+                    group.handle().drain(drain.time());
+                } else {
+                    group.handle().stop();
+                }
+                group.join();
+                return Err(error);
             }
-            group.join();
-            return Err(error);
-        }
+        };
         let ended = group.join();
+        // Until now, probes were told that the process is about to end.
+        drop(port);
         end_attending(attending);
         ended.into_iter().try_for_each(|ended| check_exit(&ended?))
     }
