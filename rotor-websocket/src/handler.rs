@@ -123,8 +123,9 @@ pub trait Handler: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// Called when the loop is about to end, after the messages that have arrived by then. Finish
-    /// before `until`; the connections that remain then are dropped.
+    /// Called when the loop is about to end, after the messages that have arrived by then, unless
+    /// the handler [holds](Next::hold) them: then they are dropped if it closes. Finish before
+    /// `until`; the connections that remain then are dropped.
     ///
     /// The default closes with 1001, so that clients reconnect elsewhere.
     #[doc(alias = "graceful shutdown")]

@@ -144,6 +144,12 @@ impl Link {
         !self.is_held && !self.has_yielded && has_room
     }
 
+    /// Returns whether input that had arrived before a drain is not handled yet, now that no more is
+    /// taken, and that is not because the handler holds it.
+    pub(crate) fn drain_waits_for_room(&self) -> bool {
+        !self.is_held && self.drain.is_some_and(|drain| drain.unread > 0)
+    }
+
     /// Records how many bytes are in the input. If there are more than before, the peer is alive:
     /// each byte of a frame that is not complete shows that.
     pub(crate) fn record_unread(&mut self, unread: usize, now: Time) {

@@ -170,7 +170,11 @@ impl<H: Handler> WebSocket<H> {
             return self.wait_for_end(transport);
         }
         let mut outcome = self.handle_input(transport, scope);
-        let has_more = self.link.has_yielded || matches!(outcome, InputOutcome::Ended(..));
+        let has_more = match outcome {
+            InputOutcome::Needs(_) => false,
+            InputOutcome::Paused => self.link.has_yielded || self.link.drain_waits_for_room(),
+            InputOutcome::Ended(..) => true,
+        };
         if !has_more && let Some(drain) = self.link.drain.take() {
             self.announce_drain(drain, transport, scope);
             outcome = self.handle_input(transport, scope);

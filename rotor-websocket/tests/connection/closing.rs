@@ -156,6 +156,21 @@ fn a_drain_closes_after_all_messages_that_arrived_before_it() {
     assert!(messages.iter().all(|message| message == "text x"));
 }
 
+/// The answers to what had arrived take more than may be unsent.
+#[test]
+fn a_drain_closes_after_messages_that_wait_for_room() {
+    let (mut driver, _) = open(WebSocketConfig::new().unsent_high_water(1_000));
+    driver.limit_room(0);
+    driver.peer().send(&frame(TEXT, "x".repeat(100)).repeat(50));
+    driver.drain(seconds(60));
+    // What comes now is not waited for.
+    driver.send(&frame(TEXT, "late"));
+    driver.make_room(1_000_000);
+    let shown = shown_frames(&driver.take_received());
+    let (last, messages) = shown.split_last().expect("there are frames");
+    assert_eq!((messages.len(), last.as_str()), (50, "close 1001"));
+}
+
 #[test]
 fn a_peer_that_goes_on_sending_does_not_delay_the_end_in_a_drain() {
     let (mut driver, _) = open(WebSocketConfig::new());
