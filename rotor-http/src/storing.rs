@@ -18,6 +18,8 @@ pub(crate) struct BodyStorer {
     pub(crate) is_held_by_handler: bool,
     /// The peer has not been told yet to send the body (100 Continue).
     pub(crate) is_continue_pending: bool,
+    /// A body that the handler would take may be too large only because no spool is configured.
+    lacks_spool: bool,
 }
 
 /// The limits of a body that its handler wants stored.
@@ -61,9 +63,17 @@ impl BodyStorer {
             },
             memory: memory.clone(),
         };
+        let lacks_spool = spool.is_none()
+            && wanted.max > expected.ram_max as u64
+            && expected.announced.is_none_or(|length| length <= wanted.max);
         let collector = Collector::begin(spool, expected, scope)
-            .map_err(|error| to_body_error(&error, scope.now()))?;
-        Ok(BodyStorer { collector, is_held_by_handler: false, is_continue_pending: false })
+            .map_err(|error| to_body_error(&error, lacks_spool, scope.now()))?;
+        Ok(BodyStorer {
+            collector,
+            is_held_by_handler: false,
+            is_continue_pending: false,
+            lacks_spool,
+        })
     }
 
     /// Returns whether the peer has to wait.
@@ -85,21 +95,28 @@ impl BodyStorer {
     ) -> Result<Progress, BodyError> {
         let mut progress = Progress::Hold;
         for block in blocks {
-            progress = self
-                .collector
-                .add(block, scope)
-                .map_err(|error| to_body_error(&error, scope.now()))?;
+            let added = self.collector.add(block, scope);
+            progress = self.checked(added, scope)?;
         }
         if is_end {
-            progress =
-                self.collector.end(scope).map_err(|error| to_body_error(&error, scope.now()))?;
+            let ended = self.collector.end(scope);
+            progress = self.checked(ended, scope)?;
         }
         Ok(progress)
     }
 
     /// Continues after the machine was woken, perhaps by a thread that has written something.
     pub(crate) fn poll<C>(&mut self, scope: &Scope<'_, C>) -> Result<Progress, BodyError> {
-        self.collector.poll(scope).map_err(|error| to_body_error(&error, scope.now()))
+        let polled = self.collector.poll(scope);
+        self.checked(polled, scope)
+    }
+
+    fn checked<C>(
+        &self,
+        progress: Result<Progress, SpoolError>,
+        scope: &Scope<'_, C>,
+    ) -> Result<Progress, BodyError> {
+        progress.map_err(|error| to_body_error(&error, self.lacks_spool, scope.now()))
     }
 }
 
@@ -107,8 +124,12 @@ impl BodyStorer {
 static FAILURES: LogLimit = LogLimit::new();
 
 /// Logs a failure for which the peer is not responsible, and returns what the peer is told.
-fn to_body_error(error: &SpoolError, now: Time) -> BodyError {
+fn to_body_error(error: &SpoolError, lacks_spool: bool, now: Time) -> BodyError {
     let (reported, cause) = match error {
+        // The peer is told that its body is too large, which hides the mistake of the program.
+        SpoolError::TooLarge if lacks_spool => {
+            (BodyError::TooLarge, "no spool is configured for longer ones".to_owned())
+        }
         SpoolError::TooLarge => return BodyError::TooLarge,
         SpoolError::NoRoom => return BodyError::NoRoom,
         SpoolError::DiskFull(cause) => (BodyError::DiskFull, cause.to_string()),

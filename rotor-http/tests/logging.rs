@@ -41,6 +41,27 @@ impl Server for IgnoringServer {
     }
 }
 
+/// Wants bodies in files, and has no spool for them.
+#[cfg(feature = "body")]
+struct StoringServer;
+
+#[cfg(feature = "body")]
+impl Server for StoringServer {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        (): (),
+        _: &Head<'_>,
+        _: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        let mode = rotor_http::server::RecvMode::Stored { ram_max: 4, max: 9 };
+        Next::recv(StoringServer, mode).keep_deadline()
+    }
+}
+
 /// The lines since the last call that contain these words.
 fn logged(words: &str) -> Vec<String> {
     let mut lines = std::mem::take(&mut *LINES.lock().expect("no test panics with it"));
@@ -74,4 +95,18 @@ fn the_log_says_why_a_request_is_refused_and_a_connection_lost() {
         lost[0].starts_with("machine 0v0 lost its connection: the connection broke: "),
         "{lost:?}"
     );
+
+    #[cfg(feature = "body")]
+    for (body, lines) in [
+        ("Content-Length: 4\r\n\r\nwell", 0),
+        // Beyond what the handler takes: that is the peer's fault.
+        ("Content-Length: 10\r\n\r\n0123456789", 0),
+        ("Content-Length: 5\r\n\r\nhello", 1),
+    ] {
+        let seed = HttpSeed::new((), ServerConfig::new());
+        let mut driver = Driver::<Connection<StoringServer>>::new(seed, ());
+        driver.send(format!("PUT / HTTP/1.1\r\nHost: x\r\n{body}").as_bytes());
+        let logged = logged("no spool is configured");
+        assert_eq!(logged.len(), lines, "{body}: {logged:?}");
+    }
 }
