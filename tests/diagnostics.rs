@@ -84,6 +84,8 @@ fn compile(number: usize, program: &str) -> String {
         .expect("the directory is there");
     let (facade, dependencies) = facade();
     let output = Command::new(env::var_os("RUSTC").unwrap_or("rustc".into()))
+        // The sources of the workspace are found from here, so that their lines can be shown.
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .args(["--edition", "2024", "--emit", "metadata", "--out-dir"])
         .arg(directory)
         .arg("--extern")
@@ -170,7 +172,7 @@ fn a_wrong_combination_of_servers_is_reported_by_the_macro_or_at_the_part() {
         a(Hello) if |head, _| head.path() == \"/a\", b(Hello) } } run::<HttpAccept<Site, TcpListener>>();";
     assert_eq!(compile(80, right), "");
     // Each method reports a wrong part, with the same words.
-    let cases: [(&str, &str, usize); 8] = [
+    let cases: [(&str, &str, usize); 9] = [
         ("rotor_routes! { server Site <()> { a(Hello) } }", FORM, 1),
         ("rotor_routes! { server Site / Seeds { a(Hello) } }", FORM, 1),
         ("rotor_routes! { enum Site / Seeds <()> { a(Hello) } }", FORM, 1),
@@ -195,6 +197,11 @@ fn a_wrong_combination_of_servers_is_reported_by_the_macro_or_at_the_part() {
             3,
         ),
         (
+            "rotor_routes! { server Site / Seeds <()> { a(Upgrading) if |_, _| true, b(Hello) } }",
+            "`WithUpgrade<S, P>` gives `S` that of others",
+            16,
+        ),
+        (
             "rotor_routes! { server Site / Seeds <()> { a(Hello) if |head| true, b(Hello) } }",
             "closure is expected to take 2 arguments",
             1,
@@ -212,7 +219,7 @@ fn a_wrong_combination_of_servers_is_reported_by_the_macro_or_at_the_part() {
 #[test]
 fn a_wrong_program_gets_an_error_with_the_missing_part_and_the_fix() {
     const FROM_STD: &str = "which `from_std` makes of the standard library's";
-    let cases: [(&str, &str, &str); 22] = [
+    let cases: [(&str, &str, &str); 23] = [
         (
             "fn f() -> Intent<Foo> { Intent::of(Foo).bytes(1) }",
             "mismatched types",
@@ -306,6 +313,11 @@ fn a_wrong_program_gets_an_error_with_the_missing_part_and_the_fix() {
             "handle::<Foo>();",
             "`Foo` is not the handle of a backend",
             "a name and two clocks are enough",
+        ),
+        (
+            "fn f(instance: rotor::LoopInstance<Idle<u32>>) { instance.taking_over(); }",
+            "`u32` is not a context that several threads may have clones of",
+            "implement `SharedContext` for a type of your own if all its clones show the same data",
         ),
     ];
     for (number, (program, problem, advice)) in cases.into_iter().enumerate() {

@@ -29,6 +29,12 @@ use std::sync::Arc;
 ///
 /// The loop clones the context in advance, when it moves to another thread. If `clone` panics, that
 /// is logged, and the loop cannot be taken from the thread that runs it at that time.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a context that several threads may have clones of",
+    note = "an `Arc` is one; implement `SharedContext` for a type of your own if all its clones show the same data, for \
+            example by an `Arc` with a lock or atomics",
+    note = "`LoopInstance::handing_over` needs no such context: there, a handler says where it blocks (`Scope::blocking`)"
+)]
 pub trait SharedContext: Clone + Send + 'static {}
 
 impl SharedContext for () {}

@@ -11,8 +11,15 @@ use crate::semantics::status::Status;
 /// Checks that a part of `rotor_routes!` is a server with the wanted context and upgrade. The
 /// compiler reports an unmet bound at the type that a call names, which is the part as the user
 /// wrote it.
+///
+/// The compiler shows the line of the bound, with its comment.
 #[doc(hidden)]
-pub const fn check_route<S: Server<Context = C, Upgrade = P>, C, P: Protocol<Context = C>>() {}
+pub const fn check_route<S, C, P: Protocol<Context = C>>()
+where
+    S: Server<Context = C>, // all parts have the context of the whole
+    S: Server<Upgrade = P>, // all parts have one `Upgrade`: `WithUpgrade<S, P>` gives `S` that of others
+{
+}
 
 /// Passes a request to the server that it goes to. A method that this server does not support gets
 /// the same response as one that none supports, so that a peer cannot tell one 501 from the other.

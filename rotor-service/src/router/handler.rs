@@ -23,11 +23,12 @@ use super::route_fn::RouteFn;
 /// distinguishes the forms, and is inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no function of a route for the context `{C}`",
-    note = "its arguments are, in this order, those of the head (`Path`, `Query`), the body (`Json`, `Form`, `&[u8]`) if there \
-            is one, `&mut Response<'_>` and `&mut Scope<'_, C>`; a closure says their types, and an `async fn` is not such a \
-            function (`rotor_async::http` serves those)",
-    note = "each `Path` is one parameter, the `T` of a `Json<T>` is `DeserializeOwned`, and the function returns a `Reply`, a \
-            `Next<RouteFn<C>>`, a `Rejection`, or a `Result` of those"
+    note = "arguments, in this order: from the head, up to six (`Path`, `Query`, any `FromHead`); from the body, one or none \
+            (`Json`, `Form`, `&[u8]`, any `FromBody`); `&mut Response<'_>`; `&mut Scope<'_, C>`. The last two are always there",
+    note = "result: a `Reply`, a `Next<RouteFn<C>>`, a `Rejection`, or a `Result` of those; another error type becomes a \
+            `Rejection` by `impl From<MyError> for Rejection` and `?`",
+    note = "also: each `Path` is one parameter, and its type is `FromStr`; the `T` of a `Json<T>` is `Deserialize`; a closure \
+            states the types of its arguments; an `async fn` is served by `rotor_async::http` instead"
 )]
 pub trait RouteHandler<C: 'static, M>: Clone + Send + Sync + 'static {
     /// How many parameters of the path the function takes.
