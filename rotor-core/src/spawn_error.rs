@@ -24,6 +24,7 @@ pub struct SpawnError<S> {
 pub enum SpawnCause {
     /// Every slot is in use (`Config::machines_max`), or reserved for a machine that has waited for
     /// it. This is nobody's mistake: wait for a slot with `Scope::wake_on_free_slot`.
+    #[doc(alias = "NoSlot")]
     SlabFull,
     /// `create` answered `done`: the machine ended at once.
     Ended,

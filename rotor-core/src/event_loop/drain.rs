@@ -174,6 +174,8 @@ impl DrainProgress {
     ///
     /// A machine whose `draining` is still pending gets one more turn after that. It does not get
     /// two, because a machine that waits for its spawn may never be called.
+    #[cold]
+    #[inline(never)]
     pub(super) fn is_complete<M: Machine>(
         &mut self,
         environment: &AnyEnvironment,

@@ -36,11 +36,13 @@ pub enum MachineView<'a, M> {
     #[doc(alias = "Idle")]
     Waiting(&'a M),
     /// The machine is in a handler that [blocks](crate::Scope::blocking) on another thread, in a
-    /// loop that can be handed or taken over. A verdict is applied when the machine is back.
+    /// loop that can be handed or taken over. The call that a verdict leads to, or the drop, waits
+    /// until the machine is back.
     Busy,
 }
 
-/// What a scan decides about a machine. It is applied in the next turn.
+/// What a scan decides about a machine. It is noted at the end of the turn, after all closures, and
+/// the machine is called or dropped in the next one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Verdict {

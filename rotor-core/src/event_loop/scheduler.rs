@@ -193,9 +193,17 @@ impl<M: Machine> Scheduler<M> {
 
     #[inline(always)]
     pub(super) fn set_deadline(&mut self, now: Time, token: Token, deadline: Deadline) {
-        if self.slots.set_deadline(token, deadline, now)
-            && let Some(state) = self.slots.state(token)
-        {
+        if self.slots.set_deadline(token, deadline, now) {
+            self.push_overdue(token);
+        }
+    }
+
+    /// Queues a machine whose deadline had passed when it was set. Not inlined, so that calls are
+    /// small.
+    #[cold]
+    #[inline(never)]
+    fn push_overdue(&mut self, token: Token) {
+        if let Some(state) = self.slots.state(token) {
             self.queue.push_overdue(token, state);
         }
     }

@@ -72,7 +72,7 @@ impl Timers {
     /// future takes it out.
     ///
     /// `u32::MAX` is not a slot, and is ignored.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set(&mut self, index: u32, deadline: Time) {
         // The range of `Time` ends within a tick, so rounding up would leave the range.
         let deadline = if deadline > LAST_TICK_TIME { Time::NEVER } else { deadline };

@@ -72,10 +72,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
             return Some(Exit::Stopped);
         }
         if self.drain.has_begun() {
-            return self.drain.is_complete(environment, &mut self.dispatch).then(|| {
-                let dropped = self.drain.end(environment, &self.config, &mut self.dispatch);
-                Exit::Drained { dropped }
-            });
+            let is_complete = self.drain.is_complete(environment, &mut self.dispatch);
+            return is_complete.then(|| self.end_drain(environment));
         }
         let is_empty = self.dispatch.slots().len() == 0
             && self.config.exit == ExitPolicy::WhenEmpty
@@ -91,7 +89,13 @@ impl<M: Machine, B: Backend> Core<M, B> {
         }
         // Without machines, an announcement would make no difference.
         self.drop_on_drain.drop_all();
+        Some(self.end_drain(environment))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_drain(&mut self, environment: &AnyEnvironment) -> Exit {
         let dropped = self.drain.end(environment, &self.config, &mut self.dispatch);
-        Some(Exit::Drained { dropped })
+        Exit::Drained { dropped }
     }
 }

@@ -56,24 +56,19 @@ impl<M: Machine, B: Backend, C: Caller<M>> Delivery<'_, M, B, C> {
         // came meanwhile.
         let callable = self.dispatch.scheduler.slots().callable(token);
         if callable.is_none_or(|state| state.pending.has(Pending::READY)) {
-            return self.dispatch.postpone(token, Pending::ready(events));
+            self.dispatch.postpone(token, Pending::ready(events));
+            return Continue(());
         }
         self.dispatch.monitor.stats().events += 1;
         self.dispatch.clock.before_call(self.refs.backend, self.refs.environment);
-        self.call(token, CallKind::Ready(events))
-    }
-
-    /// Has the caller make a call.
-    #[inline(always)]
-    pub(super) fn call(&mut self, token: Token, kind: CallKind) -> ControlFlow<()> {
-        self.caller.call(self.dispatch, &mut self.refs, token, kind)
+        self.caller.call(self.dispatch, &mut self.refs, token, CallKind::Ready(events))
     }
 
     /// Has the caller make a call other than `ready`.
     #[inline(always)]
-    pub(super) fn call_cheaply(&mut self, token: Token, kind: CallKind) -> ControlFlow<()> {
+    fn call_cheaply(&mut self, token: Token, kind: CallKind) -> ControlFlow<()> {
         self.dispatch.clock.before_cheap_call(self.refs.backend, self.refs.environment);
-        self.call(token, kind)
+        self.caller.call(self.dispatch, &mut self.refs, token, kind)
     }
 
     /// Wakes the machine of a slot from the wake queue.
@@ -94,7 +89,8 @@ impl<M: Machine, B: Backend, C: Caller<M>> Delivery<'_, M, B, C> {
             return Continue(());
         }
         if !scheduler.slots().can_be_called(token) {
-            return self.dispatch.postpone(token, wakeup_calls(whole));
+            self.dispatch.postpone(token, wakeup_calls(whole));
+            return Continue(());
         }
         self.dispatch.monitor.stats().wakeups += 1;
         self.call_cheaply(token, CallKind::Wakeup { whole })
@@ -141,7 +137,8 @@ impl<M: Machine, B: Backend, C: Caller<M>> Delivery<'_, M, B, C> {
         let environment = self.refs.environment;
         let until = environment.drain_until().unwrap_or_else(|| environment.now());
         if !self.dispatch.scheduler.slots().can_be_called(token) {
-            return self.dispatch.postpone(token, Pending::DRAINING);
+            self.dispatch.postpone(token, Pending::DRAINING);
+            return Continue(());
         }
         self.call_cheaply(token, CallKind::Draining(until))
     }
@@ -198,11 +195,10 @@ impl<M: Machine> Dispatch<M> {
     /// Keeps calls for a machine that cannot be called now.
     #[cold]
     #[inline(never)]
-    fn postpone(&mut self, token: Token, calls: Pending) -> ControlFlow<()> {
+    fn postpone(&mut self, token: Token, calls: Pending) {
         if !self.scheduler.mark_pending(token, calls) {
             self.monitor.stats().stale += 1;
         }
-        Continue(())
     }
 
     /// Returns the machine of a slot from the wake queue, if it is to be called in this turn, and

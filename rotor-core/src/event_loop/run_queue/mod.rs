@@ -325,7 +325,6 @@ impl<S> RunQueue<S> {
 
     /// Queues a machine whose deadline had passed when it was set, unless it is queued already. It
     /// is called after the others.
-    #[cold]
     pub(super) fn push_overdue(&mut self, token: Token, state: &mut CallState) {
         if !state.is_overdue {
             state.is_overdue = true;

@@ -149,10 +149,11 @@ impl<M> Slots<M> {
     /// Returns the state of a machine's calls if the machine can be called.
     #[inline(always)]
     pub(super) fn callable(&self, token: Token) -> Option<&CallState> {
-        match self.slots.get(token.index() as usize)? {
-            Slot::Waiting { state, .. } if self.is_current(token) && !state.awaits_spawn => {
-                Some(state)
-            }
+        if !self.is_current(token) {
+            return None;
+        }
+        match &self.slots[token.index() as usize] {
+            Slot::Waiting { state, .. } if !state.awaits_spawn => Some(state),
             _ => None,
         }
     }
