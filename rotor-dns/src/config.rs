@@ -100,8 +100,8 @@ impl ResolverConfig {
     }
 
     /// Sets how many questions may be asked of servers at a time; further questions wait for their
-    /// turn. A question that no lookup waits for any more is asked of no further server, and then
-    /// makes room. Each takes a slot of the loop, a socket and, over TCP, up to 64 KiB. At least 1;
+    /// turn. A question that no lookup waits for any more is asked of no further server, and if
+    /// another one needs its place, the server has one second for its answer. Each takes a slot of the loop, a socket and, over TCP, up to 64 KiB. At least 1;
     /// default 128.
     #[doc(alias = "exchanges_max")]
     pub fn queries_max(mut self, queries: usize) -> ResolverConfig {

@@ -14,7 +14,8 @@ rotor_core::__rotor_counters! {
     /// There are three levels. A **lookup** counts in one of the first six counters when it ends. A
     /// **question** of a lookup is `cached`, `shared` with a lookup that has asked it already, or
     /// `asked`, unless nobody waits for it any more when its turn comes. A **try** is a question to
-    /// one server; it leads to an answer, or is `silent`, one of `server_faults`, or `unreachable`.
+    /// one server; it leads to an answer, or is `silent`, one of `server_faults`, or `unreachable`,
+    /// unless it ends early because nobody waits for it any more.
     ///
     /// The page of `rotor-inspect` shows how many lookups and queries are in progress.
     struct DnsCounters {

@@ -26,6 +26,11 @@ use crate::special::SpecialName;
 use crate::tcp::{self, Culprit, Tcp};
 use crate::unguessable::{bind_random_port, query_message};
 
+/// How long a server has for an answer that nobody waits for, if another question needs the place of
+/// the query. One second: what has not been answered by then seldom is, and an answer is still worth
+/// caching.
+const UNAWAITED_TIME: Duration = Duration::from_secs(1);
+
 /// The seed of a query.
 pub(crate) struct QuerySeed {
     pub(crate) question: Question,
@@ -61,6 +66,8 @@ pub(crate) struct Query<N: Net> {
     case_changers: BTreeSet<SocketAddr>,
     channel: Channel<N>,
     query: QueryMessage,
+    /// When the server was asked, by datagram or over TCP.
+    asked_at: Time,
     deadline: Time,
     /// Why the tries so far have failed, if any has.
     failure: Option<LookupError>,
@@ -93,6 +100,8 @@ enum Step {
     WithoutEdns,
     /// Ask the same server for the end of the chain.
     Follow(Question),
+    /// End without an answer, because nobody waits for one.
+    Abandon,
     /// The query is done: it has an answer, or all tries have failed.
     Done(QueryResult),
 }
@@ -121,6 +130,7 @@ where
             case_changers: BTreeSet::new(),
             channel: Channel::None,
             query,
+            asked_at: scope.now(),
             deadline: Time::NEVER,
             failure: None,
             seed,
@@ -143,20 +153,31 @@ where
         self.run(step, scope)
     }
 
-    pub(crate) fn timeout<C, M>(self, scope: &Scope<'_, C>) -> Response<Query<N>, M> {
-        // A deadline that comes early belongs to an earlier try.
-        let step = if self.deadline <= scope.now() {
-            Step::Fail(LookupError::Timeout)
-        } else {
-            Step::Wait
+    pub(crate) fn timeout<C, M>(mut self, scope: &Scope<'_, C>) -> Response<Query<N>, M> {
+        let (now, full_time) = (scope.now(), self.asked_at + self.server_timeout());
+        // Somebody may have asked again after the query was told to make room.
+        if self.is_awaited() {
+            self.deadline = full_time;
+        }
+        let step = match self.deadline <= now {
+            true if now < full_time => Step::Abandon,
+            true => Step::Fail(LookupError::Timeout),
+            // A deadline that comes early belongs to an earlier try.
+            false => Step::Wait,
         };
         self.run(step, scope)
     }
 
-    /// Handles a wake-up: the end of the resolver, after which an answer is of no use, not even for
-    /// the cache.
-    pub(crate) fn wakeup<M>(self) -> Response<Query<N>, M> {
-        if self.seed.report.is_resolver_gone() { Response::done() } else { Response::keep(self) }
+    /// Handles a wake-up: the resolver has ended, so an answer is of no use, not even for the cache;
+    /// or another question needs the place of a query that nobody waits for.
+    pub(crate) fn wakeup<C, M>(mut self, scope: &Scope<'_, C>) -> Response<Query<N>, M> {
+        if self.seed.report.is_resolver_gone() {
+            return self.run(Step::Abandon, scope);
+        }
+        if !self.is_awaited() {
+            self.deadline = self.deadline.min(self.asked_at + UNAWAITED_TIME);
+        }
+        self.timeout(scope)
     }
 
     /// Returns whether any lookup waits for this query.
@@ -235,11 +256,12 @@ where
                     match self.is_awaited() || !self.has_tries_left() {
                         true => self.try_next(scope),
                         // Its place is for a question that somebody waits for.
-                        false => {
-                            self.seed.report.is_abandoned = true;
-                            Step::Done(QueryResult::failed(LookupError::Lost))
-                        }
+                        false => Step::Abandon,
                     }
+                }
+                Step::Abandon => {
+                    self.seed.report.is_abandoned = true;
+                    Step::Done(QueryResult::failed(LookupError::Lost))
                 }
             };
         }
@@ -301,7 +323,7 @@ where
         if config.conf.tcp_only {
             return Step::UseTcp;
         }
-        self.deadline = scope.now() + self.server_timeout();
+        self.start_clock(scope.now());
         match bind_random_port::<Dgram<N>, C>(server, scope) {
             Ok((socket, is_connected)) => {
                 self.channel = Channel::Udp { socket, is_connected, is_sent: false, forgeries: 0 };
@@ -314,7 +336,7 @@ where
     fn ask_over_tcp<C>(&mut self, scope: &Scope<'_, C>) -> Step {
         let Some(server) = self.server() else { return Step::Fail(LookupError::NoServer) };
         // The time starts again: the datagrams may have used all of it.
-        self.deadline = scope.now() + self.server_timeout();
+        self.start_clock(scope.now());
         match Tcp::<N::Stream>::connect(server, self.query.bytes(), scope) {
             Ok(tcp) => {
                 self.channel = Channel::Tcp(tcp);
@@ -322,6 +344,10 @@ where
             }
             Err(error) => Step::Fail(self.tcp_error(error)),
         }
+    }
+
+    fn start_clock(&mut self, now: Time) {
+        (self.asked_at, self.deadline) = (now, now + self.server_timeout());
     }
 
     fn send(&mut self, server: SocketAddr) -> Step {

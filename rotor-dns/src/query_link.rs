@@ -31,14 +31,15 @@ impl QueryLink {
         self.is_awaited.store(is_awaited, Relaxed);
     }
 
-    /// Sets how the query is told of the end of its resolver.
+    /// Sets how the query is woken.
     pub(crate) fn query_began(&self, query: Notifier) {
         // A query begins once.
         let _ = self.query.set(query);
     }
 
-    /// Tells the query, if it has begun, that its resolver has ended.
-    pub(crate) fn resolver_ended(&self) {
+    /// Wakes the query, if it has begun: it ends if its resolver has ended, and soon if it is not
+    /// awaited.
+    pub(crate) fn wake_query(&self) {
         if let Some(query) = self.query.get() {
             query.wakeup();
         }

@@ -14,17 +14,33 @@ pub(crate) struct Questions {
     pending: BTreeMap<Question, PendingQuestion>,
     /// The questions that wait for their turn, in order.
     queue: BTreeMap<u64, Question>,
-    last_turn: u64,
+    /// The questions that are being asked although no lookup waits for them any more, the oldest
+    /// first.
+    unawaited: BTreeMap<u64, Question>,
+    /// How many queries were told to make room and have not ended yet.
+    giving_way: usize,
+    last_place: u64,
 }
 
 struct PendingQuestion {
     /// The lookups that wait for it; at least one as long as the question is in the queue. They are
     /// sorted, so that each of many can be removed without a search through the others.
     waiters: BTreeSet<LookupId>,
-    /// Its place in the queue, until it is asked.
-    turn: Option<u64>,
+    state: QuestionState,
     /// What its query is told.
     link: Arc<QueryLink>,
+}
+
+#[derive(Clone, Copy)]
+enum QuestionState {
+    /// It waits for its turn, at this place.
+    Queued(u64),
+    /// It is being asked.
+    Asked,
+    /// It is being asked, only for the cache; its place among such questions.
+    Unawaited(u64),
+    /// Its query was told to make room.
+    GivingWay,
 }
 
 impl Questions {
@@ -34,13 +50,20 @@ impl Questions {
         if let Some(pending) = self.pending.get_mut(question) {
             pending.waiters.insert(id);
             pending.link.set_awaited(true);
+            match pending.state {
+                QuestionState::Queued(_) | QuestionState::Asked => return true,
+                QuestionState::Unawaited(place) => drop(self.unawaited.remove(&place)),
+                // If it has not ended yet, it goes on.
+                QuestionState::GivingWay => self.giving_way -= 1,
+            }
+            pending.state = QuestionState::Asked;
             return true;
         }
-        self.last_turn += 1;
-        self.queue.insert(self.last_turn, question.clone());
+        self.last_place += 1;
+        self.queue.insert(self.last_place, question.clone());
         let pending = PendingQuestion {
             waiters: BTreeSet::from([id]),
-            turn: Some(self.last_turn),
+            state: QuestionState::Queued(self.last_place),
             link: Arc::new(QueryLink::awaited()),
         };
         self.pending.insert(question.clone(), pending);
@@ -49,14 +72,37 @@ impl Questions {
 
     /// Removes a lookup that no longer waits for the question. If no other lookup waits for it, the
     /// question leaves the queue at once, so that cancelled lookups take no memory. If it is being
-    /// asked already, the reply goes into the cache, but no other server is asked.
+    /// asked already, the reply goes into the cache, but no other server is asked, and the query
+    /// ends early if another question needs its place.
     pub(crate) fn remove_waiter(&mut self, question: &Question, id: LookupId) {
         let Some(pending) = self.pending.get_mut(question) else { return };
         pending.waiters.remove(&id);
-        pending.link.set_awaited(!pending.waiters.is_empty());
-        if let (true, Some(turn)) = (pending.waiters.is_empty(), pending.turn) {
-            self.queue.remove(&turn);
-            self.pending.remove(question);
+        if !pending.waiters.is_empty() {
+            return;
+        }
+        pending.link.set_awaited(false);
+        match pending.state {
+            QuestionState::Queued(place) => {
+                self.queue.remove(&place);
+                self.pending.remove(question);
+            }
+            QuestionState::Asked => {
+                self.last_place += 1;
+                self.unawaited.insert(self.last_place, question.clone());
+                pending.state = QuestionState::Unawaited(self.last_place);
+            }
+            QuestionState::Unawaited(_) | QuestionState::GivingWay => {}
+        }
+    }
+
+    /// Has queries that no lookup waits for end soon, one for each question that waits for its turn.
+    pub(crate) fn make_room(&mut self) {
+        while self.giving_way < self.queue.len() {
+            let Some((_, question)) = self.unawaited.pop_first() else { return };
+            let Some(pending) = self.pending.get_mut(&question) else { continue };
+            pending.state = QuestionState::GivingWay;
+            self.giving_way += 1;
+            pending.link.wake_query();
         }
     }
 
@@ -65,7 +111,7 @@ impl Questions {
     pub(crate) fn start_next(&mut self) -> Option<(Question, Arc<QueryLink>)> {
         let (_, question) = self.queue.pop_first()?;
         let pending = self.pending.get_mut(&question)?;
-        pending.turn = None;
+        pending.state = QuestionState::Asked;
         Some((question, pending.link.clone()))
     }
 
@@ -79,13 +125,20 @@ impl Questions {
 
     /// Removes a question that has a reply, and returns the lookups that wait for it.
     pub(crate) fn take_waiters(&mut self, question: &Question) -> BTreeSet<LookupId> {
-        self.pending.remove(question).map(|pending| pending.waiters).unwrap_or_default()
+        let Some(pending) = self.pending.remove(question) else { return BTreeSet::new() };
+        match pending.state {
+            QuestionState::Queued(place) => drop(self.queue.remove(&place)),
+            QuestionState::Asked => {}
+            QuestionState::Unawaited(place) => drop(self.unawaited.remove(&place)),
+            QuestionState::GivingWay => self.giving_way -= 1,
+        }
+        pending.waiters
     }
 }
 
 impl Drop for Questions {
     fn drop(&mut self) {
-        self.pending.values().for_each(|pending| pending.link.resolver_ended());
+        self.pending.values().for_each(|pending| pending.link.wake_query());
     }
 }
 
@@ -163,6 +216,41 @@ mod tests {
             assert_eq!(next(&mut questions).as_deref(), joins.then_some("a"));
         }
         assert_eq!(questions.take_waiters(&question("a")), BTreeSet::from([2]));
+    }
+
+    #[test]
+    fn an_unawaited_query_gives_way_for_each_question_in_the_queue() {
+        let mut questions = Questions::default();
+        for (id, text) in ["a", "b", "c", "d"].into_iter().enumerate() {
+            questions.add_waiter(&question(text), id as LookupId);
+            assert_eq!(next(&mut questions).as_deref(), Some(text));
+        }
+        for (id, text) in [(2, "c"), (0, "a"), (1, "b")] {
+            questions.remove_waiter(&question(text), id);
+            questions.remove_waiter(&question(text), id);
+        }
+        let state = |questions: &Questions| (questions.giving_way, questions.unawaited.len());
+        questions.make_room();
+        assert_eq!(state(&questions), (0, 3), "nothing is waiting");
+        questions.add_waiter(&question("e"), 5);
+        questions.make_room();
+        questions.make_room();
+        assert_eq!(state(&questions), (1, 2));
+        let gives_way = questions.pending[&question("c")].state;
+        assert!(matches!(gives_way, QuestionState::GivingWay), "the oldest");
+        // It is asked for again before it has ended; so is one that was not told to end.
+        questions.add_waiter(&question("c"), 6);
+        questions.add_waiter(&question("a"), 7);
+        assert_eq!(state(&questions), (0, 1));
+        questions.make_room();
+        assert_eq!(state(&questions), (1, 0), "only one is left");
+        questions.query_abandoned(&question("b"));
+        assert_eq!(state(&questions), (0, 0));
+        assert_eq!(next(&mut questions).as_deref(), Some("e"));
+        for text in ["a", "c", "d", "e"] {
+            assert_eq!(questions.take_waiters(&question(text)).len(), 1, "{text}");
+        }
+        assert!(questions.pending.is_empty() && questions.queue.is_empty());
     }
 
     /// Would take far too long if each cancelled lookup searched all the others.

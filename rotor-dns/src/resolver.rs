@@ -129,7 +129,7 @@ where
                 let is_closed = stub.wakeup(scope);
                 Resolver::respond(stub, is_closed, scope.now())
             }
-            Role::Query(query) => Resolver::wrap_query(query.wakeup()),
+            Role::Query(query) => Resolver::wrap_query(query.wakeup(scope)),
         }
     }
 

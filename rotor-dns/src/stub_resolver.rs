@@ -383,6 +383,8 @@ impl StubResolver {
     /// Returns the next query, if there is one and it may begin.
     pub(crate) fn take_next_query(&mut self, now: Time) -> Option<QuerySeed> {
         if self.queries >= self.config.queries_max {
+            // The end of such a query wakes this machine, and then the next one begins.
+            self.questions.make_room();
             return None;
         }
         let (question, link) = self.questions.start_next()?;

@@ -425,6 +425,48 @@ fn a_negative_answer_for_one_family_starts_no_resolution_delay() {
     assert_eq!(outcome(reply).expect("it has one").len(), 1);
 }
 
+/// Some servers never answer questions for IPv6 addresses. Lookups do not wait for them, but the
+/// queries do.
+#[test]
+fn queries_that_no_lookup_waits_for_any_more_leave_their_places_to_others() {
+    let server =
+        Served::new(
+            |query, _, _| if asked(query).1 == AAAA { vec![] } else { vec![right_answer(query)] },
+        );
+    let set = |config: ResolverConfig| config.queries_max(3);
+    let mut stage = Stage::new(vec![server], ResolvConf::default(), set);
+    let mut replies: Vec<_> = (0..10)
+        .map(|number| {
+            let host = format!("h{number}.example").as_str().into();
+            stage.dns.addresses().ask_from_thread(host).expect("there is room")
+        })
+        .collect();
+    // Each place is free again after a second, not after the five that a server has otherwise.
+    stage.run_for(6 * SECOND);
+    replies.drain(..).for_each(|reply| assert!(outcome(reply).is_ok()));
+    // That the server had less time is not counted against it.
+    let expected = [("found", 10), ("asked", 20), ("tries", 20)];
+    assert_eq!(stage.nonzero_counters(), expected);
+}
+
+#[test]
+fn a_query_that_is_awaited_again_has_its_full_time() {
+    let conf = ResolvConf::parse("options timeout:5 attempts:3");
+    let mut stage = Stage::new(vec![serve(right_answer)], conf, |config| config.queries_max(1));
+    stage.sim.set_network(Network::new().latency(SECOND..SECOND * 3 / 2));
+    let given_up = stage.start_lookup("slow.example");
+    stage.run_for(SECOND / 10);
+    drop(given_up);
+    let other = stage.start_lookup("other.example");
+    stage.run_for(SECOND / 10);
+    let again = stage.start_lookup("slow.example");
+    stage.run_for(3 * SECOND);
+    assert!(outcome(again).is_ok());
+    stage.run_for(3 * SECOND);
+    assert!(outcome(other).is_ok());
+    assert_eq!(stage.names_asked(0), ["slow.example", "other.example"]);
+}
+
 /// Otherwise lookups that are given up early, again and again, would leave no query to others.
 #[test]
 fn a_question_that_nobody_waits_for_is_sent_to_no_further_server() {
@@ -434,13 +476,17 @@ fn a_question_that_nobody_waits_for_is_sent_to_no_further_server() {
     let conf = ResolvConf::parse("options timeout:5 attempts:3");
     let mut stage = Stage::new(vec![server], conf, |config| config.queries_max(1));
     let slow = stage.start_lookup("slow.example");
-    let other = stage.start_lookup("other.example");
     stage.run_for(SECOND);
     drop(slow);
-    stage.run_for(3 * SECOND);
-    assert!(!other.is_ready(), "the server may still answer");
-    stage.run_for(2 * SECOND);
-    assert!(outcome(other).is_ok());
+    stage.run_for(6 * SECOND);
+    assert_eq!(stage.names_asked(0), ["slow.example"]);
+    let slow = stage.start_lookup("slow.example");
+    let other = stage.start_lookup("other.example");
+    stage.run_for(SECOND);
+    assert!(!other.is_ready(), "the other one is awaited");
+    drop(slow);
+    stage.run_for(SECOND / 10);
+    assert!(outcome(other).is_ok(), "it needs the place");
     assert_eq!(stage.names_asked(0), ["slow.example", "other.example"]);
     // Asked for again meanwhile: there is somebody who waits.
     let given_up = stage.start_lookup("slow.example");

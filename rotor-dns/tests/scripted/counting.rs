@@ -16,7 +16,7 @@ type Counts<'a> = &'a [(&'a str, u64)];
 
 impl Stage {
     /// All counters that are not zero.
-    fn nonzero_counters(&self) -> Vec<(&'static str, u64)> {
+    pub(crate) fn nonzero_counters(&self) -> Vec<(&'static str, u64)> {
         self.dns.counters().iter().filter(|(_, count)| *count > 0).collect()
     }
 }
