@@ -316,6 +316,81 @@ mod tests {
         check_orders(&cache);
     }
 
+    /// The rules, in the plainest form: all entries are looked at each time.
+    struct Model(Vec<(u8, u32, Time, Time, bool)>);
+
+    impl Model {
+        fn get(&mut self, name: u8, now: Time, renew_after: Duration) -> Option<u32> {
+            let at = self.0.iter().position(|entry| entry.0 == name)?;
+            let (_, value, fresh_until, last_used, is_being_renewed) = &mut self.0[at];
+            if now < *fresh_until {
+                *last_used = now.max(*last_used);
+                return Some(*value);
+            }
+            if !*is_being_renewed && now < *fresh_until + renew_after {
+                (*fresh_until, *is_being_renewed) = (now + renew_after, true);
+            } else {
+                self.0.remove(at);
+            }
+            None
+        }
+
+        fn insert(&mut self, name: u8, value: u32, now: Time, renew_after: Duration, max: usize) {
+            let fresh_until = now + renew_after;
+            if self.0.iter().any(|entry| entry.0 == name && entry.2 > fresh_until) {
+                return;
+            }
+            self.0.retain(|entry| now < entry.2 + renew_after);
+            let known = self.0.iter().position(|entry| entry.0 == name);
+            let last_used = known.map_or(now, |at| self.0.remove(at).3.max(now));
+            if known.is_none() && self.0.len() >= max {
+                self.0.retain(|entry| now < entry.2);
+                if self.0.len() >= max {
+                    let oldest = self.0.iter().map(|entry| (entry.3, entry.0)).min();
+                    self.0.retain(|entry| oldest != Some((entry.3, entry.0)));
+                }
+            }
+            self.0.push((name, value, fresh_until, last_used, false));
+        }
+    }
+
+    #[test]
+    fn random_calls_have_the_results_of_a_plain_model() {
+        for seed in 0..200 {
+            let (mut state, mut now) = (seed, 0);
+            // Knuth's generator; its high bits are the random ones.
+            let mut random = |below: u64| {
+                state = state * 6_364_136_223_846_793_005_u128 + 1_442_695_040_888_963_407;
+                state &= u128::from(u64::MAX);
+                (state >> 33) as u64 % below
+            };
+            let (max, renew_after) = (1 + random(8) as usize, Duration::from_millis(100));
+            let (mut cache, mut model) = (Cache::new(max, renew_after), Model(Vec::new()));
+            for value in 0..300 {
+                now += random(30);
+                let name = random(12) as u8;
+                match random(10) {
+                    0 => {
+                        cache.remove(&[name]);
+                        model.0.retain(|entry| entry.0 != name);
+                    }
+                    // The result of an opening, which may have begun earlier.
+                    1..4 => {
+                        let began = at(now.saturating_sub(random(2) * 60));
+                        cache.insert(&[name], value, began);
+                        model.insert(name, value, began, renew_after, max);
+                    }
+                    _ => {
+                        let expected = model.get(name, at(now), renew_after);
+                        assert_eq!(cache.get(&[name], at(now)), expected, "{seed} {value}");
+                    }
+                }
+                check_orders(&cache);
+                assert_eq!(cache.entries.len(), model.0.len(), "{seed} {value}");
+            }
+        }
+    }
+
     #[test]
     fn the_work_of_an_insertion_does_not_grow_with_the_entries() {
         const ENTRIES: usize = 2_000;

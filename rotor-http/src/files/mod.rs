@@ -58,8 +58,9 @@
 //!
 //! A larger file also stays open until its last response is sent. So a connection of HTTP/1.1 needs
 //! up to two descriptors, and one of HTTP/2 up to one more for each of its streams
-//! (`Http2Config::streams_max`) if they send different files. A peer that does not read can keep
-//! them until [`response_grace`](crate::Limits::response_grace) is over.
+//! (`Http2Config::streams_max`) if they send different files. A peer can keep them for as long as it
+//! reads at the [minimum rate](crate::Limits::response_rate_min). With many large files, lower that
+//! maximum, or let the process have more descriptors.
 //!
 //! # Modules
 //!
