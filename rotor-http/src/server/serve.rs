@@ -147,8 +147,9 @@ impl Serve {
     /// or the process that started this one.
     ///
     /// [Its options](Serve::listen_options) stay as they are. Several [threads](Serve::threads)
-    /// share its queue. It cannot be [handed over](Serve::hand_over): with both,
-    /// [`run`](Serve::run) fails.
+    /// share its queue. In a drain it is closed; if somebody else has a copy (the process that
+    /// opened it, a clone of this value), it stays open, and clients wait in its queue. It cannot be
+    /// [handed over](Serve::hand_over): with both, [`run`](Serve::run) fails.
     pub fn on(listener: std::net::TcpListener) -> Serve {
         let address = listener.local_addr().map_or_else(|_| String::new(), |own| own.to_string());
         let mut serve = Serve::new(address);
