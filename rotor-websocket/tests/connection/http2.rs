@@ -284,6 +284,27 @@ fn a_peer_that_the_connection_does_not_read_is_not_timed_out() {
     assert_eq!(counters.pong_timeouts(), 0);
 }
 
+#[test]
+fn a_drain_waits_for_messages_that_the_connection_does_not_read_yet() {
+    let http = ServerConfig::new()
+        .http2(Http2Config::new().prior_knowledge(true))
+        .limits(Limits::new().output_high_water(4096));
+    let (mut driver, _) = server_with(WebSocketConfig::new(), http);
+    driver.send(&preface());
+    for stream in [1, 3] {
+        driver.send(&ask(stream, "websocket", &[VERSION]));
+    }
+    driver.take_received();
+    driver.limit_room(0);
+    driver.send(&data(3, &frame(TEXT, "binary 100000"), false));
+    driver.send(&data(1, &frame(TEXT, "x"), false).repeat(50));
+    driver.drain(seconds(60));
+    driver.make_room(1_000_000);
+    let received = driver.context().events.iter().filter(|event| *event == "text x").count();
+    assert_eq!(received, 50);
+    assert!(shown_frames(&stream_output(&mut driver, 1).bytes).ends_with(&["close 1001".into()]));
+}
+
 /// The increments of the window of stream 1 that were sent.
 fn window_updates(driver: &mut ServerDriver) -> Vec<u32> {
     let bytes = driver.take_received();

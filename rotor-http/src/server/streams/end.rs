@@ -35,11 +35,29 @@ impl<S: Server> Streams<S> {
             }
         }
         self.tunnel_drain = Some(PendingDrain { until, unread: io.transport.input.len() });
-        if self.is_read_closed || io.transport.is_input_held() {
+        if self.is_read_closed {
             self.drain_tunnels(io);
             return self.proceed(io);
         }
+        if io.transport.is_input_held() {
+            // The frames that had arrived are handled once the peer has taken some of the output.
+            self.drain_tunnels_if_due(0, io);
+            return self.proceed(io);
+        }
         self.advance(io)
+    }
+
+    /// Tells the protocols of tunnels of a drain if nothing is left of the input before it, or not
+    /// a whole frame. This many bytes of the input were handled.
+    pub(super) fn drain_tunnels_if_due(
+        &mut self,
+        handled: usize,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) {
+        let is_rest_partial = io.transport.input.len() < self.needed_input(io.transport.input);
+        if PendingDrain::is_due(&mut self.tunnel_drain, handled, is_rest_partial) {
+            self.drain_tunnels(io);
+        }
     }
 
     /// Tells the protocols of tunnels of a drain, if they are still to be told.

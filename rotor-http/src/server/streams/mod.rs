@@ -229,10 +229,7 @@ impl<S: Server> Streams<S> {
         let rest = io.transport.input.len();
         let handled = unread.saturating_sub(rest);
         self.settings.count(handled);
-        let is_rest_partial = rest < self.needed_input(io.transport.input);
-        if PendingDrain::is_due(&mut self.tunnel_drain, handled, is_rest_partial) {
-            self.drain_tunnels(io);
-        }
+        self.drain_tunnels_if_due(handled, io);
         if rest > 0 || self.reader.until() != Time::NEVER {
             let until = io.scope.now() + io.config.limits_ref().head_timeout;
             self.reader.watch_frame(io.transport.input, frames > 0, until);
