@@ -247,7 +247,7 @@ fn framed_answer(body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_complete_response_is_stored_even_if_its_connection_is_lost_before_the_disk_is_ready() {
+fn a_complete_response_is_stored_even_if_its_connection_is_lost_meanwhile() {
     type Loss = fn(&mut FetchDriver);
     let reset: Loss = |driver| driver.reset();
     let ends: Loss = |driver| driver.end();
