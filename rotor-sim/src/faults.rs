@@ -75,10 +75,18 @@ faults! {
     Reset: Reset, 0.001;
     /// A reset that also discards the bytes that had arrived before it.
     ResetDropsInput: Reset, 0.5;
+    /// The reset of a socket that is closed overtakes bytes that were written before: those that
+    /// are still on their way are lost, all or the last of them.
+    ResetOvertakes: Reset, 0.5;
+    /// An end of a connection that is lost by itself, or when it is read or written, hears that it
+    /// has timed out (`ETIMEDOUT`) and not of a reset, as if nobody had acknowledged its bytes.
+    LossTimesOut: Reset, 0.3;
     /// A connection that is refused although there is a listener.
     ConnectRefused: Connect, 0.05;
     /// A connection attempt without a response, which times out after 127 s.
     ConnectHang: Connect, 0.01;
+    /// An attempt to connect that finds no free descriptor (`EMFILE`), and fails at once.
+    ConnectExhausted: Connect, 0.02;
     /// `accept` finds no free descriptor (`EMFILE`), whether or not a connection waits. A waiting
     /// connection stays in the queue.
     AcceptExhausted: Accept, 0.05;

@@ -55,6 +55,9 @@ fn each_fault_strikes_busy_clients_and_is_survived() {
         ) {
             continue; // does not affect byte streams: see `datagrams` and `loops`
         }
+        if *fault == Fault::ResetOvertakes {
+            continue; // nobody here closes a connection with unread input: see `sockets`
+        }
         let rate = match fault {
             Fault::UnarmedEdgeLost | Fault::SmallSlab | Fault::SplitEdge => 1.0,
             // Checked ten times a second, while the clients take a second or two.
@@ -73,7 +76,7 @@ fn each_fault_strikes_busy_clients_and_is_survived() {
             Fault::UnarmedEdgeLost => {
                 Faults::none().set(Fault::Gather, 0.5).set(Fault::ShortWrite, 0.5)
             }
-            Fault::ResetDropsInput => Faults::none().set(Fault::Reset, 0.05),
+            Fault::ResetDropsInput | Fault::LossTimesOut => Faults::none().set(Fault::Reset, 0.05),
             // Clients wait when a host starts only if the host restarts.
             Fault::SmallSlab => Faults::none().set(Fault::Crash, 0.5),
             _ => Faults::none(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rotor::stream::{Connect, Exception, Fatal, Intent, Matched, Protocol, Transport};
 use rotor::{BoxError, Drain, Exit, Grace, Scope};
 use rotor_sim::net::SimTcpStream;
-use rotor_sim::{Check, Fault, Host, Sim, Watched};
+use rotor_sim::{Check, Family, Fault, Host, Sim, Watched};
 
 use crate::draining::set_faults;
 use crate::requests::{self, Server};
@@ -227,8 +227,7 @@ fn check(sim: &mut Sim, clients: Clients) -> Result<u32, BoxError> {
 fn hand_over(sim: &mut Sim) -> Result<(), BoxError> {
     set_faults(sim);
     // With these faults off, only the servers can be the reason why a client is not served.
-    let connects = [Fault::SmallSlab, Fault::ConnectRefused, Fault::ConnectHang];
-    sim.set_faults(connects.into_iter().fold(sim.faults(), |faults, one| faults.set(one, 0.0)));
+    sim.set_faults(sim.faults().without(Family::SmallSlab).without(Family::Connect));
     let server = requests::serve(sim)?;
     sim.protect(server);
     let clients = clients(sim)?;

@@ -21,7 +21,10 @@ impl World {
     /// Begins to connect: over the network, or, to a path, at once.
     pub(crate) fn begin_connect(&mut self, link: Key) -> io::Result<()> {
         let Some(found) = self.links.get(link) else { return Ok(()) };
-        let place = found.ends[1].place.clone();
+        let (host, place) = (found.ends[0].host, found.ends[1].place.clone());
+        if self.roll_fault_at(Fault::ConnectExhausted, host) {
+            return Err(io::Error::from_raw_os_error(24));
+        }
         if matches!(place, Place::Inet(_)) {
             self.connect(link);
             return Ok(());
@@ -30,7 +33,6 @@ impl World {
             // There is no network between two sockets of one host: connect(2) fails at once.
             return Err(io::ErrorKind::NotFound.into());
         };
-        let host = self.links.get(link).map_or(0, |link| link.ends[0].host);
         if self.roll_fault_at(Fault::ConnectRefused, host) {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }

@@ -127,6 +127,13 @@ impl End {
         self.is_dead || self.output_shut && self.input.ended
     }
 
+    /// Whether both directions have ended, which backends report as a hang-up (`EPOLLHUP`,
+    /// epoll_ctl(2)). The other end of a Unix socket ends both when it closes.
+    pub(super) fn has_hung_up(&self, is_peer_open: bool) -> bool {
+        let is_local = matches!(self.place, Place::Path(..));
+        self.input.ended && (self.output_shut || is_local && !is_peer_open)
+    }
+
     /// Whether a kernel has forgotten the peer, so that it names none and shuts nothing down any
     /// more (`ENOTCONN`; getpeername(2), shutdown(2)). A Unix socket still has its peer.
     pub(crate) fn has_forgotten_peer(&self) -> bool {

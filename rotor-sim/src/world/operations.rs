@@ -35,7 +35,8 @@ impl World {
         }
         self.remember_registered_token(host, token);
         let Some(found) = self.links.get_mut(link) else { return Ok(()) };
-        let peer_room = found.ends[usize::from(other_side(side))].input.has_room();
+        let peer = &found.ends[usize::from(other_side(side))];
+        let (peer_room, is_peer_open) = (peer.input.has_room(), peer.is_open);
         let end = &mut found.ends[usize::from(side)];
         end.registered = Some((token, interest));
         // Registering reports the present state (epoll(7)), and arms both directions.
@@ -45,7 +46,7 @@ impl World {
             events |= EventSet::WRITABLE;
         }
         events |= end.input_events();
-        if end.is_dead {
+        if end.is_dead || end.has_hung_up(is_peer_open) {
             // Whatever the interest (epoll_ctl(2), `EPOLLERR` and `EPOLLHUP`).
             events |= EventSet::READ_CLOSED | EventSet::WRITE_CLOSED;
         }
@@ -247,8 +248,13 @@ impl World {
         }
         if how != Shutdown::Read && !end.output_shut {
             end.output_shut = true;
+            let has_ended = end.input.ended;
             self.record(host, TraceEvent::Shutdown(serial, side));
             self.send_segment(link, side, SegmentContent::End);
+            // Now both directions have ended: a hang-up (`EPOLLHUP`, epoll_ctl(2)).
+            if has_ended {
+                self.edge(link, side, EventSet::READ_CLOSED | EventSet::WRITE_CLOSED);
+            }
         }
         Ok(())
     }
@@ -282,6 +288,7 @@ impl World {
         // An abandoned connection attempt sends nothing yet: its response meets a reset
         // (`deliver_connected`).
         let (is_dead, was_shut) = (end.is_dead || !end.is_connected, end.output_shut);
+        let is_local = matches!(end.place, Place::Path(..));
         let lost = if is_dead { 0 } else { end.input.must_be_read };
         end.output_shut = true;
         self.record(host, TraceEvent::Closed(serial, side));
@@ -292,9 +299,15 @@ impl World {
         }
         if !is_dead && !self.hosts[host as usize].is_silent {
             if is_reset {
+                // As on Linux, which discards what it has not sent, and does not send anything
+                // again that the network loses.
+                self.drop_under_way(link, side);
                 self.send_segment(link, side, SegmentContent::Reset);
             } else if !was_shut {
                 self.send_segment(link, side, SegmentContent::End);
+            } else if is_local {
+                // The end of the stream was known; that nobody reads any more is new.
+                self.edge(link, other_side(side), EventSet::READ_CLOSED | EventSet::WRITE_CLOSED);
             }
         }
         self.remove_if_closed(link);

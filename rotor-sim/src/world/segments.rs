@@ -1,7 +1,7 @@
 //! What travels between the ends of a connection: bytes, the end of a stream, a reset, the report
 //! that there is room.
 
-use std::io;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use rotor_core::EventSet;
@@ -41,6 +41,7 @@ impl World {
         let Some(found) = self.links.get(link) else { return };
         let (host, peer) =
             (found.ends[usize::from(side)].host, found.ends[usize::from(other_side(side))].host);
+        let is_peer_open = found.ends[usize::from(other_side(side))].is_open;
         let (is_blocked, now) = (self.is_blocked(host, peer), self.now);
         let Some(found) = self.links.get_mut(link) else { return };
         let end = &mut found.ends[usize::from(side)];
@@ -72,6 +73,9 @@ impl World {
                 SegmentContent::End => {
                     events |= EventSet::READABLE | EventSet::READ_CLOSED;
                     end.input.ended = true;
+                    if end.has_hung_up(is_peer_open) {
+                        events |= EventSet::WRITE_CLOSED;
+                    }
                 }
                 SegmentContent::Reset => was_reset = true,
             }
@@ -80,7 +84,7 @@ impl World {
         self.progress += 1;
         // The edge of a reset also reports what came with it.
         if was_reset {
-            self.reset_end(link, side);
+            self.reset_end(link, side, ErrorKind::ConnectionReset);
         } else if has_no_receiver {
             self.send_segment(link, side, SegmentContent::Reset);
         } else if !events.is_empty() {
@@ -88,8 +92,8 @@ impl World {
         }
     }
 
-    /// Delivers a reset to an end.
-    fn reset_end(&mut self, link: Key, side: u8) {
+    /// Delivers a reset to an end, or another loss of its connection.
+    fn reset_end(&mut self, link: Key, side: u8, why: ErrorKind) {
         let Some(found) = self.links.get(link) else { return };
         if found.ends[usize::from(side)].is_dead {
             return;
@@ -100,7 +104,7 @@ impl World {
         let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
         let host = end.host;
         end.is_dead = true;
-        end.error = Some(io::ErrorKind::ConnectionReset);
+        end.error = Some(why);
         if drops_input {
             end.input.bytes.clear();
             end.input.arrived = 0;
@@ -117,10 +121,32 @@ impl World {
         self.remove_if_closed(link);
     }
 
-    /// Resets a connection in the middle: both ends hear of it.
+    /// Resets a connection in the middle: both ends hear of it, each in its own way.
     pub(crate) fn reset_connection(&mut self, link: Key) {
-        self.reset_end(link, 0);
-        self.reset_end(link, 1);
+        for side in 0..2 {
+            let is_alive = self.links.get(link).is_some_and(|link| !link.ends[side].is_dead);
+            let times_out = is_alive && self.roll(Fault::LossTimesOut);
+            let why = if times_out { ErrorKind::TimedOut } else { ErrorKind::ConnectionReset };
+            self.reset_end(link, side as u8, why);
+        }
+    }
+
+    /// Drops what an end has sent and what has not arrived, from a random segment on: the reset
+    /// that follows overtakes it.
+    pub(super) fn drop_under_way(&mut self, link: Key, from: u8) {
+        let Some(found) = self.links.get(link) else { return };
+        let segments = found.ends[usize::from(other_side(from))].input.segments.len();
+        if segments == 0 || !self.roll(Fault::ResetOvertakes) {
+            return;
+        }
+        let kept = self.random.usize(..segments);
+        let Some(found) = self.links.get_mut(link) else { return };
+        let pipe = &mut found.ends[usize::from(other_side(from))].input;
+        for segment in pipe.segments.drain(kept..) {
+            if let SegmentContent::Bytes(bytes) = segment.content {
+                pipe.bytes.truncate(pipe.bytes.len() - bytes);
+            }
+        }
     }
 
     /// Tells the writer that its peer has room.

@@ -194,6 +194,61 @@ fn a_reset_discards_received_bytes_if_the_fault_strikes() -> Result<(), Failure>
 }
 
 #[test]
+fn a_reset_overtakes_bytes_under_way_if_the_fault_strikes() -> Result<(), Failure> {
+    let mut read_in_all = Vec::new();
+    for (faults, is_lost) in [(Faults::none(), false), (only_fault(Fault::ResetOvertakes), true)] {
+        for lead in [5 * MS, Duration::ZERO] {
+            let mut pair = pair(Network::new())?;
+            pair.sim.set_faults(faults.clone());
+            pair.client(|client| client.write_all(b"unread")).expect("there is room");
+            pair.sim.run_for(5 * MS)?;
+            for _ in 0..20 {
+                pair.server.write_all(b"x").expect("there is room");
+            }
+            // Bytes that have arrived stay.
+            pair.sim.run_for(lead)?;
+            drop(pair.server);
+            pair.sim.run_for(5 * MS)?;
+            let read = || with_stream(&pair.client, |client| client.read(&mut [0; 100]));
+            let count = read().unwrap_or_default();
+            assert_eq!(count < 20, is_lost && lead.is_zero(), "{count} after {lead:?}");
+            assert_eq!(error_kind(read()), ErrorKind::ConnectionReset);
+            read_in_all.push(count);
+        }
+    }
+    assert_eq!(read_in_all[..3], [20; 3]);
+    Ok(())
+}
+
+#[test]
+fn a_loss_is_reported_as_a_time_out_if_the_fault_strikes() -> Result<(), Failure> {
+    let mut pair = pair(Network::new())?;
+    // An interval of chaos brings one reset at most.
+    pair.sim.set_faults(only_fault(Fault::LossTimesOut).set(Fault::Reset, 1.0));
+    pair.sim.run_for(Duration::from_secs(1))?;
+    pair.sim.set_faults(Faults::none());
+    assert_eq!(error_kind(pair.server.read(&mut [0; 8])), ErrorKind::TimedOut);
+    let read = || with_stream(&pair.client, |client| client.read(&mut [0; 8]));
+    assert_eq!(error_kind(read()), ErrorKind::TimedOut);
+    assert_eq!(read().expect("the error is reported once"), 0);
+    Ok(())
+}
+
+#[test]
+fn a_client_without_a_descriptor_fails_at_once() -> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    sim.set_faults(only_fault(Fault::ConnectExhausted));
+    let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");
+    let (host, _) = host_with_socket(&mut sim, "client", move |scope| {
+        let error = SimTcpStream::connect(&address, scope).expect_err("it fails at once");
+        assert_eq!(error.raw_os_error(), Some(24));
+        SimTcpListener::bind(&address, &ListenOptions::new(), scope).expect("it binds")
+    })?;
+    assert_eq!((sim.fault_count(Fault::ConnectExhausted), sim.open_sockets(host)), (1, 1));
+    Ok(())
+}
+
+#[test]
 fn a_slow_reader_has_room_for_few_bytes() -> Result<(), Failure> {
     for seed in 0..20 {
         let mut sim = Sim::new(seed);

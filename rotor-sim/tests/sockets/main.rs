@@ -158,6 +158,34 @@ fn a_half_close_leaves_the_other_direction_open() -> Result<(), Failure> {
     Ok(())
 }
 
+/// `EPOLLHUP`, whichever direction ends last.
+#[test]
+fn a_hang_up_is_reported_once_both_directions_have_ended() -> Result<(), Failure> {
+    let hang_up = EventSet::READ_CLOSED | EventSet::WRITE_CLOSED;
+    for client_is_first in [true, false] {
+        let mut pair = pair(Network::new())?;
+        let shut_client =
+            |pair: &ConnectedPair| pair.client(|client| client.shutdown(Shutdown::Write));
+        if client_is_first {
+            shut_client(&pair).expect("it is connected");
+        }
+        pair.sim.run_for(5 * MS)?;
+        assert_eq!(take_edges(&mut pair.sim, pair.client_host), []);
+        pair.server.shutdown(Shutdown::Write).expect("it is connected");
+        pair.sim.run_for(5 * MS)?;
+        let edges = take_edges(&mut pair.sim, pair.client_host);
+        let expected =
+            EventSet::READABLE | if client_is_first { hang_up } else { EventSet::READ_CLOSED };
+        assert_eq!(edges, [expected]);
+        if !client_is_first {
+            shut_client(&pair).expect("it is connected");
+            pair.sim.run_for(5 * MS)?;
+            assert_eq!(take_edges(&mut pair.sim, pair.client_host), [hang_up]);
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn bytes_before_a_close_arrive_and_later_ones_are_answered_with_a_reset() -> Result<(), Failure> {
     let mut pair = pair(Network::new())?;
