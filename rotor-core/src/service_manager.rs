@@ -158,8 +158,8 @@ impl ServiceManager {
     }
 
     /// Tells the manager that a successor is about to be started, or that the service reads its
-    /// configuration again. [`ready`](ServiceManager::ready) ends this state. For
-    /// `Type=notify-reload`.
+    /// configuration again. [`ready`](ServiceManager::ready) ends this state: of the successor, or,
+    /// if that fails, of this process. For `Type=notify-reload`.
     pub fn reloading(&self) -> io::Result<()> {
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}\n", Clock::since_start_micros()))
     }
