@@ -5,7 +5,7 @@ use std::mem;
 use super::callee::Callee;
 use super::failures::report_failure;
 use super::monitor::{is_traced, trace};
-use super::{Dispatch, Refs};
+use super::{CallKind, Dispatch, Refs};
 use crate::backend::Backend;
 use crate::event::{Event, InPlace};
 use crate::event_set::EventSet;
@@ -29,10 +29,9 @@ impl<M: Machine> Dispatch<M> {
         &mut self,
         refs: &mut Refs<'_, M, B>,
         token: Token,
-        event: impl Fn() -> Event<M::Seed>,
+        kind: CallKind,
         woken: WakeTarget<'_>,
     ) {
-        let events = ready_events(event());
         let is_observed = self.monitor.observes_calls();
         let mut started = None;
         if is_observed {
@@ -40,7 +39,7 @@ impl<M: Machine> Dispatch<M> {
             started = self.monitor.begin_call_in_slot(slots, refs.environment, token);
         }
         if is_traced() {
-            self.monitor.trace_in_slot(self.scheduler.slots(), token, event());
+            self.monitor.trace_in_slot(self.scheduler.slots(), token, kind.event());
         }
         let callee = self.monitor.callee();
         let on_panic = move |machine: &M| *callee = Some(Callee::guarded(token, machine));
@@ -52,7 +51,7 @@ impl<M: Machine> Dispatch<M> {
             return;
         };
         let scope = &mut Scope::new(refs.context, refs.environment, token, woken);
-        let response = machine.handle_in_place(event(), scope);
+        let response = machine.handle_in_place(kind.event(), scope);
         // The usual response: the machine stays where it is.
         if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
             let state = in_call.finish();
@@ -75,7 +74,7 @@ impl<M: Machine> Dispatch<M> {
             InPlace::Handled(response) => response.map(|()| machine, |seed| seed),
             InPlace::Declined(event) => machine.handle(event, scope),
         };
-        self.end_call(refs, callee, started, events, response);
+        self.end_call(refs, callee, started, kind.ready_events(), response);
     }
 
     #[inline(always)]
@@ -173,13 +172,4 @@ impl<M: Machine> Dispatch<M> {
         }
         None
     }
-}
-
-/// Returns the events that `Again` repeats.
-#[inline(always)]
-fn ready_events<S>(event: Event<S>) -> EventSet {
-    let events = if let Event::Ready(events) = &event { *events } else { EventSet::EMPTY };
-    // An event that can be made repeatedly owns nothing, so there is nothing to drop.
-    mem::forget(event);
-    events
 }

@@ -115,12 +115,12 @@ impl<M: Machine> Dispatch<M> {
     pub(super) fn spawn_for<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
-        parent: Token,
+        spawner: Token,
         seed: M::Seed,
     ) -> Event<M::Seed> {
         let Refs { context, environment, config, .. } = refs;
         self.clock.before_cheap_call(refs.backend, environment);
-        let created = self.create_from_seed(context, environment, config, Some(parent), seed);
+        let created = self.create_from_seed(context, environment, config, Some(spawner), seed);
         created.map_or_else(Event::SpawnError, |_| Event::Spawned)
     }
 }

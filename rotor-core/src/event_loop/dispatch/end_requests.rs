@@ -1,9 +1,8 @@
 //! Asking machines to end: all of them when the loop drains, slot by slot and each once; and idle
 //! ones when others need what they hold.
 
-use super::{Dispatch, Refs};
+use super::{CallKind, Dispatch, Refs};
 use crate::backend::Backend;
-use crate::event::Event;
 use crate::event_loop::run_queue::Pending;
 use crate::machine::Machine;
 use crate::scope::WakeTarget;
@@ -45,7 +44,7 @@ impl<M: Machine> Dispatch<M> {
             return false;
         }
         self.clock.before_cheap_call(refs.backend, refs.environment);
-        self.call(refs, token, || Event::MakeRoom, WakeTarget::default());
+        self.call(refs, token, CallKind::MakeRoom, WakeTarget::default());
         // Its response was applied in `call`; the generation shows whether the machine has ended.
         !self.scheduler.queue().wakes().is_alive(token)
     }

@@ -25,13 +25,13 @@ impl<M: Machine> Caller<M> for InlineCaller {
         kind: CallKind,
     ) -> ControlFlow<()> {
         let CallKind::Wakeup { whole } = kind else {
-            dispatch.call(refs, token, || kind.event(), WakeTarget::default());
+            dispatch.call(refs, token, kind, WakeTarget::default());
             return Continue(());
         };
         let waiters = &refs.environment.waiters;
         let last_grant = waiters.begin_wakeup(token);
         let parts = dispatch.scheduler.queue().parts().take(token);
-        dispatch.call(refs, token, || kind.event(), WakeTarget { whole, parts: &parts });
+        dispatch.call(refs, token, kind, WakeTarget { whole, parts: &parts });
         // A slot that was granted with this wake-up and not used goes to the next machine in line.
         // Only after the call, because the handler may have used it, by spawning.
         waiters.end_wakeup(token, whole, &parts, last_grant);

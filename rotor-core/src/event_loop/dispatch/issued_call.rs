@@ -44,6 +44,8 @@ pub(in crate::event_loop) enum CallKind {
         whole: bool,
     },
     Draining(Time),
+    /// Never issued: `make_room` is called at the end of a turn.
+    MakeRoom,
     /// The result of the machine's spawn.
     SpawnResult,
 }
@@ -57,8 +59,15 @@ impl CallKind {
             CallKind::Timeout => Event::Timeout,
             CallKind::Wakeup { .. } => Event::Wakeup,
             CallKind::Draining(until) => Event::Draining(until),
+            CallKind::MakeRoom => Event::MakeRoom,
             CallKind::SpawnResult => Event::Spawned,
         }
+    }
+
+    /// Returns the events that `Again` repeats.
+    #[inline(always)]
+    pub(super) fn ready_events(self) -> EventSet {
+        if let CallKind::Ready(events) = self { events } else { EventSet::EMPTY }
     }
 }
 
@@ -83,7 +92,7 @@ impl<M: Machine> IssuedCall<M> {
     pub(super) fn begin(&mut self, token: Token, kind: CallKind) {
         self.callee.token = token;
         self.kind = kind;
-        self.events = if let CallKind::Ready(events) = kind { events } else { EventSet::EMPTY };
+        self.events = kind.ready_events();
         self.woken = None;
         self.parts.clear();
         self.spawns = 0;
