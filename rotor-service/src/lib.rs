@@ -1,5 +1,5 @@
 //! Building blocks for services on rotor's HTTP servers: routes, JSON, queries, forms with and
-//! without files, compression, CORS, cookies.
+//! without files, server-sent events, compression, CORS, cookies.
 //!
 //! **Each turns a part of the request into a value of your own, or into a [`Rejection`] that tells
 //! the client, in JSON, what is wrong.** None of them depends on connections, so they work in
@@ -58,6 +58,7 @@
 //! | `Pairs` | queries and forms: 400, 413 |
 //! | `Multipart`, `MultipartConfig`, `Piece`, `Part`, `PartHead` | forms with files, whole or as they arrive: 400, 413, 415 |
 //! | `Compression`, `AcceptedCoding`, `Encoding`, `Encoder`, `Coding`, `CompressionLayer` | compressed responses |
+//! | `event_stream` | server-sent events |
 //! | `PerThread` | a database that blocks, with a connection for each thread |
 //! | `Cookies`, `SetCookie`, `SameSite` | cookies, read and set |
 //! | `Cors`, `OriginError`, `CorsDecision`, `CorsLayer` | requests from pages of other origins |
@@ -90,6 +91,7 @@
 //! * `cors`: requests from pages of other origins.
 //! * `async`: for the async handlers of rotor-async: `Rejection` as an answer, errors of the
 //!   connection as JSON, CORS as a layer.
+//! * `event-stream`: server-sent events.
 //! * `json`: JSON bodies, by serde and serde_json.
 //! * `multipart`: forms with files.
 //! * `pairs`: queries and forms.
@@ -115,6 +117,8 @@ mod cookies;
 mod cors;
 #[cfg(feature = "async")]
 mod cors_layer;
+#[cfg(feature = "event-stream")]
+pub mod event_stream;
 #[cfg(feature = "json")]
 pub mod json;
 #[cfg(feature = "async")]
