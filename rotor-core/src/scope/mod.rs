@@ -76,7 +76,7 @@ impl<'a, C> Scope<'a, C> {
         token: Token,
         woken: WakeTarget<'a>,
     ) -> Scope<'a, C> {
-        Scope { context: ContextRef::direct(context), environment, token, part: 0, woken }
+        Scope::with_context(ContextRef::direct(context), environment, token, woken)
     }
 
     /// Makes the scope of a handler whose loop may be run by another thread meanwhile.
