@@ -463,6 +463,45 @@ fn a_client_that_has_ended_its_side_gets_a_response_only_if_it_comes_soon() -> R
     Ok(())
 }
 
+/// Responds only to `/`.
+struct Choosy;
+
+impl Server for Choosy {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        _: (),
+        head: &Head<'_>,
+        response: &mut server::Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        if head.path() != "/" {
+            return Next::go_on(Choosy).no_deadline();
+        }
+        response.reply(Status::OK, "text/plain", b"hi");
+        Next::finished()
+    }
+}
+
+/// The only connection to the upstream is free before the lost request would have timed out.
+#[test]
+fn a_client_that_leaves_does_not_occupy_the_upstream() -> Result<(), BoxError> {
+    let mut sim = Sim::new(1);
+    let upstream = serving::<Choosy>(&mut sim)?;
+    let proxy = passing_on(&mut sim, upstream, AcceptConfig::new(), one_at_a_time())?;
+    let mut clients = Clients::<SimTcpStream>::of(&mut sim, proxy)?;
+    let request = |path| format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+    clients.add(&mut sim, Script::new().send(request("/lost").as_bytes()).shutdown());
+    sim.run_for(Duration::from_secs(1))?;
+    let script = Script::new().send(request("/").as_bytes()).receive_until(b"\r\n\r\nhi");
+    let next = clients.add(&mut sim, script);
+    sim.run_for(machine::HALF_CLOSED_TIME_MAX + Duration::from_secs(1))?;
+    assert_eq!(answered(&[next]), ["200"]);
+    Ok(())
+}
+
 #[test]
 fn an_upload_in_progress_may_outlast_the_answer_timeout() -> Result<(), BoxError> {
     let mut sim = Sim::new(1);
