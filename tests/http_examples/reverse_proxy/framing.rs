@@ -414,3 +414,39 @@ fn a_length_of_0_passes_from_http2_before_the_stream_has_ended() {
     assert_eq!(field(&head, "Content-Length"), Some("0"), "{head}");
     assert_eq!((field(&head, "Transfer-Encoding"), &*body), (None, ""), "{head}");
 }
+
+/// In HTTP/2 trailers may follow whether or not the length was announced (RFC 9113 §8.1).
+#[test]
+fn trailers_pass_from_http2_to_http2_behind_a_body_with_a_length() {
+    let (address, _heads) = upstream(|client, _| {
+        read_request(client);
+        let head = [(":status", "200"), ("content-length", "2"), ("trailer", "x-sum")];
+        let head = head.map(|(name, value)| field_line(name, value)).concat();
+        let trailers = frame(1, 5, &field_line("x-sum", "2"));
+        client
+            .write_all(&[frame(1, 4, &head), frame(0, 0, b"hi"), trailers].concat())
+            .expect("the proxy reads");
+        while matches!(client.read(&mut [0; 1_024]), Ok(1..)) {}
+    });
+    for takes_trailers in [true, false] {
+        let proxy = proxy_to_url(&format!("h2c://{address}/"));
+        let mut client = connect(&proxy);
+        let te = takes_trailers.then_some(("te", "trailers"));
+        let fields = [(":method", "GET"), (":scheme", "http"), (":authority", "a"), (":path", "/")];
+        let head = fields.into_iter().chain(te);
+        let head: Vec<u8> = head.flat_map(|(name, value)| field_line(name, value)).collect();
+        let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+        client.write_all(&[&preface[..], &frame(1, 5, &head)].concat()).expect("the proxy reads");
+        // The kind of the frame that ends the stream: DATA or HEADERS.
+        let (last, is_of_stream_1) = loop {
+            let mut header = [0; 9];
+            client.read_exact(&mut header).expect("a frame");
+            let [_, _, len, kind, flags, stream @ ..] = header;
+            client.read_exact(&mut vec![0; usize::from(len)]).expect("its payload");
+            if kind <= 1 && flags & 1 == 1 {
+                break (kind, stream == [0, 0, 0, 1]);
+            }
+        };
+        assert_eq!((last == 1, is_of_stream_1), (takes_trailers, true));
+    }
+}
