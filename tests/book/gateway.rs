@@ -18,7 +18,7 @@ fn rows() -> Vec<(&'static str, Vec<ClientError>)> {
         |errors: Vec<Fatal>| errors.into_iter().map(ClientError::NotConnected).collect();
     let resolving =
         |errors: Vec<ResolveError>| not_connected(errors.into_iter().map(Fatal::Resolve).collect());
-    let stages = [Stage::Waiting, Stage::Sending, Stage::Writing, Stage::Receiving];
+    let stages = [Stage::Waiting, Stage::Sending, Stage::Writing, Stage::Receiving, Stage::Taking];
     let bodies = [BodyError::Truncated, BodyError::TooLarge, BodyError::ChunkSize];
     vec![
         (

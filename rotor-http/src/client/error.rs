@@ -159,9 +159,14 @@ pub enum Stage {
     /// The request had begun, and the client waited for its handler: everything that the handler
     /// had written was sent, but the rest of the body was not written yet.
     Writing,
-    /// The request was sent, and its response had not begun or was not complete.
+    /// The request was sent, and the client waited for the server: its response had not begun or
+    /// was not complete.
     #[doc(alias = "Answering")]
     Receiving,
+    /// The request was sent, and the client waited for its own side: the handler held the response
+    /// off, had not asked for its body, or had all of it and went on; or the body was to be stored,
+    /// and the disk was behind.
+    Taking,
 }
 
 impl std::fmt::Display for Stage {
@@ -171,6 +176,7 @@ impl std::fmt::Display for Stage {
             Stage::Sending => "while it was being sent",
             Stage::Writing => "while its handler was still to write the rest of its body",
             Stage::Receiving => "while it waited for the response",
+            Stage::Taking => "while its handler was still to take the response",
         })
     }
 }
@@ -184,8 +190,8 @@ pub enum Fault {
     Network,
     /// The caller's: a malformed request, an invalid host name, a handler that panics.
     Caller,
-    /// This side's: there was no room, too little time was allowed, or a request's body was written
-    /// too slowly.
+    /// This side's: there was no room, too little time was allowed, or a request's body was written,
+    /// or its response taken, too slowly.
     Here,
 }
 
@@ -280,8 +286,8 @@ impl ClientError {
             | ClientError::NotStored(_)
             | ClientError::NoRoom(_)
             // The queue is on this side, and the server does not even know of the request. The body
-            // is this side's as well.
-            | ClientError::Deadline(Stage::Waiting | Stage::Writing) => Fault::Here,
+            // is this side's as well, and so is the handler that takes the response.
+            | ClientError::Deadline(Stage::Waiting | Stage::Writing | Stage::Taking) => Fault::Here,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rotor_http::Limits;
 use rotor_http::client::ClientConfig;
 
-use crate::http2::server::{Server, http2, page};
+use crate::http2::server::{Server, data, headers, http2, page};
 use crate::probe::{BodyPlan, Probe, seconds};
 use crate::script::{connection, connection_with_config, outcome};
 
@@ -54,6 +54,39 @@ fn a_missed_deadline_reports_which_side_was_waited_for() {
     ] {
         let case = format!("{sends:?}, room for {room}");
         assert_eq!(late(limits, room, sends, answer).as_deref(), Some(expected), "{case}");
+    }
+}
+
+/// A gateway whose own client is slow does not blame the server behind it.
+#[test]
+fn a_deadline_missed_while_the_handler_takes_no_response_is_no_fault_of_the_server() {
+    let get = || Probe { deadline: seconds(7), ..Probe::get("/") };
+    let holding = || Probe { holds: true, ..get().progressive() };
+    let holding_interim = || Probe { holds_interim: true, ..get() };
+    let waiting = || Probe { waits_after: true, ..get() };
+    let head = |status| headers(1, &[(":status", status)], false);
+    let body = |rest, is_end| [head("200"), data(1, rest, is_end)].concat();
+    let http1 = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n";
+    let interim = "HTTP/1.1 103 Early Hints\r\n\r\n";
+    let (ours, peers) = ("Here: Deadline(Taking)", "Peer: Deadline(Receiving)");
+    type Plan<'a> = &'a dyn Fn() -> Probe;
+    let cases: [(Plan<'_>, String, Vec<u8>, &str); 5] = [
+        (&holding, format!("{http1}h"), body(b"h", false), ours),
+        (&holding_interim, interim.to_owned(), head("103"), ours),
+        (&waiting, format!("{http1}hi"), body(b"hi", true), ours),
+        (&get, format!("{http1}h"), body(b"h", false), peers),
+        (&get, interim.to_owned(), head("103"), peers),
+    ];
+    for (plan, answer, frames, expected) in cases {
+        let limits = || Limits::new().body_grace(seconds(100));
+        let mut driver = connection(limits(), [plan()]);
+        driver.send(answer.as_bytes());
+        driver.advance(seconds(8));
+        assert_eq!(outcome(&mut driver).as_deref(), Some(expected), "{:?}", plan());
+        let mut server = Server::with_limits(limits(), [plan()]);
+        server.send(&frames);
+        server.driver.advance(seconds(8));
+        assert_eq!(server.outcome(0), expected, "HTTP/2, {:?}", plan());
     }
 }
 

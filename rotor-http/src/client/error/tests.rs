@@ -53,6 +53,7 @@ fn every_error_has_its_fault_and_gateway_status() {
         (ClientError::Deadline(Stage::Sending), Fault::Peer, true, 504),
         (ClientError::Deadline(Stage::Writing), Fault::Here, true, 504),
         (ClientError::Deadline(Stage::Receiving), Fault::Peer, true, 504),
+        (ClientError::Deadline(Stage::Taking), Fault::Here, true, 504),
         (MessageError::HostMissing.into(), Fault::Caller, false, 500),
         (ClientError::Unfinished(MessageError::BodyTooLong(0)), Fault::Caller, true, 500),
         (ClientError::Panicked, Fault::Caller, true, 500),
@@ -99,6 +100,7 @@ fn the_sent_part_decides_whether_a_request_may_have_been_processed() {
         (ClientError::Deadline(Stage::Sending), true, false, "Deadline(Sending)", true),
         (ClientError::Deadline(Stage::Writing), false, false, "Deadline(Waiting)", false),
         (ClientError::Deadline(Stage::Writing), true, false, "Deadline(Writing)", true),
+        (ClientError::Deadline(Stage::Taking), true, false, "Deadline(Taking)", true),
         (
             ClientError::Deadline(Stage::Waiting),
             false,

@@ -40,7 +40,7 @@ impl<K: Client> Exchange<K> {
     /// Returns how far a request has got of which something was sent.
     pub(super) fn stage(&self, io: &Io<'_, '_, '_, K::Context>) -> Stage {
         if self.is_sent(io) {
-            Stage::Receiving
+            if self.waits_to_be_taken() { Stage::Taking } else { Stage::Receiving }
         } else if self.waits_for_handler(io) {
             Stage::Writing
         } else {
@@ -56,6 +56,12 @@ impl<K: Client> Exchange<K> {
             && io.transport.output.is_empty()
             && self.continue_until.is_none()
             && self.body.awaits_head()
+    }
+
+    /// Returns whether nobody waits for the server: the handler holds the response off, has not asked
+    /// for its body, or has all of it; or the disk is behind.
+    fn waits_to_be_taken(&self) -> bool {
+        self.holds_head() || !(self.body.awaits_head() || self.body.is_receiving())
     }
 
     /// Returns whether the server has the whole request, as far as is known here.
