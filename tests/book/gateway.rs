@@ -42,6 +42,11 @@ fn rows() -> Vec<(&'static str, Vec<ClientError>)> {
             resolving(vec![ResolveError::NoRoom(why()), ResolveError::Busy, ResolveError::Gone]),
         ),
         (
+            "`NotConnected`: this side has no descriptor, no memory or no port left for a socket",
+            // EMFILE.
+            not_connected(vec![Fatal::Connect(io::Error::from_raw_os_error(24))]),
+        ),
+        (
             "`Lost`: the connection broke",
             vec![
                 ClientError::Lost(Fatal::Reset(broken())),

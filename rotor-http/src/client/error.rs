@@ -355,10 +355,12 @@ fn is_local_failure(error: &Fatal) -> bool {
     matches!(error, Fatal::Handshake(error) if error.kind() == ErrorKind::Other)
 }
 
-/// Returns whether this computer had no descriptor, or no memory, for a socket, be it that of a
-/// query for the server's addresses: the server was not even asked.
+/// Returns whether this computer had no descriptor, no memory, or no port of its own for a socket,
+/// be it that of a query for the server's addresses: the server was not even asked.
 fn is_out_of_resources(error: &Fatal) -> bool {
-    const LACKING: [Errno; 4] = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS];
+    // The last one is the error of connect(2) if all ephemeral ports are in use.
+    const LACKING: [Errno; 5] =
+        [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::ADDRNOTAVAIL];
     let error = match error {
         Fatal::Connect(error) => Some(error),
         Fatal::Resolve(ResolveError::Failed(error)) => io_error_in(&**error),

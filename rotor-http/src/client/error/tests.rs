@@ -17,6 +17,7 @@ fn every_error_has_its_fault_and_gateway_status() {
         (connecting(Errno::NFILE), Fault::Here, false, 503),
         (connecting(Errno::NOMEM), Fault::Here, false, 503),
         (connecting(Errno::NOBUFS), Fault::Here, false, 503),
+        (connecting(Errno::ADDRNOTAVAIL), Fault::Here, false, 503),
         (connecting(Errno::NETUNREACH), Fault::Network, false, 502),
         (ClientError::NotConnected(Fatal::ConnectTimeout), Fault::Network, false, 504),
         (ClientError::NotConnected(Fatal::HandshakeTimeout), Fault::Network, false, 504),
