@@ -156,6 +156,11 @@ impl ClientConfig {
         self.counters.clone()
     }
 
+    #[cfg(feature = "http2")]
+    pub(super) fn held_ref(&self) -> &Arc<BytesHeld> {
+        &self.held
+    }
+
     pub(super) fn bodies(&self) -> &Arc<BytesHeld> {
         &self.bodies
     }

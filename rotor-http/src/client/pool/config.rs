@@ -56,6 +56,10 @@ impl PoolConfig {
     /// Sets the maximum number of connections in total. At least 1; default 512, half of the
     /// descriptors that a process usually has.
     ///
+    /// A connection that was upgraded to another protocol (101, or 2xx to CONNECT) has left the pool,
+    /// and does not count here or above any more. A stream of HTTP/2 that was upgraded stays a
+    /// request under way.
+    ///
     /// If a request needs one more, the connection that has been idle longest is closed; if none is
     /// idle, the request waits. If its server has no connection at all, it gets the next place of a
     /// server that has several: one of that server's HTTP/1.1 connections is closed when it has

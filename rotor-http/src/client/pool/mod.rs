@@ -14,6 +14,7 @@
 //! pure. `manager` and `member` are the two kinds of machine, and `machine` combines them into one
 //! type.
 
+mod blocked;
 mod config;
 mod handle;
 mod machine;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::blocked::{Blocked, Rank};
 use crate::client::request_source::Room;
 
 /// Identifies a connection of the pool.
@@ -30,6 +31,8 @@ pub(super) struct Origin<J, W> {
     newest_serial: Option<MemberId>,
     /// Whether it is in the queue of origins that need attention.
     pub(super) is_due: bool,
+    /// Its wait for a place for another connection.
+    pub(super) blocked: Option<Blocked>,
 }
 
 /// A waiting job, and how many bytes it takes meanwhile.
@@ -124,6 +127,7 @@ impl<J, W> Origin<J, W> {
             concurrency: if may_multiplex { Concurrency::Unknown } else { Concurrency::One },
             newest_serial: None,
             is_due: false,
+            blocked: None,
         }
     }
 
@@ -318,10 +322,33 @@ impl<J, W> Origin<J, W> {
         self.members.is_empty() && self.shortage() != Shortage::Nothing
     }
 
+    /// Returns which servers get a place before this one.
+    pub(super) fn rank(&self) -> Rank {
+        match (self.keeps_place(), self.is_starving()) {
+            (true, _) => Rank::KeepsPlace,
+            (false, true) => Rank::Starving,
+            (false, false) => Rank::HasConnections,
+        }
+    }
+
     /// Lets a connection that has finished its work end, if it is not the only one.
     pub(super) fn try_end_spare(&mut self, id: MemberId) -> bool {
         let is_serial = matches!(self.members.get(&id), Some(State::Busy));
         let ends = is_serial && self.members.len() - self.ending > 1;
+        if ends {
+            self.set(id, Some(State::Ending));
+        }
+        ends
+    }
+
+    /// Lets a connection that has finished its work end, because a repeated request needs a new one,
+    /// and all others are taken by later requests.
+    pub(super) fn try_end_for_repeated(&mut self, id: MemberId) -> bool {
+        let ends = !self.repeated.is_empty()
+            && !self.waiting.is_empty()
+            && matches!(self.members.get(&id), Some(State::Busy))
+            && self.needs_another_to_end()
+            && self.shortage() == Shortage::NewConnection;
         if ends {
             self.set(id, Some(State::Ending));
         }
@@ -363,13 +390,19 @@ impl<J, W> Origin<J, W> {
 
     /// Returns since when the longest idle connection has been idle.
     pub(super) fn idle_since(&self) -> Option<LogicalTime> {
-        self.idle.first().map(|(since, _)| *since)
+        self.longest_idle().map(|(since, _)| since)
     }
 
     /// Lets the longest idle connection end.
     pub(super) fn end_idle(&mut self) -> Option<W> {
-        let (_, id) = *self.idle.first()?;
+        let (_, id) = self.longest_idle()?;
         waker_of(self.set(id, Some(State::Ending)))
+    }
+
+    fn longest_idle(&self) -> Option<(LogicalTime, MemberId)> {
+        // One that was woken is about to take a request.
+        let is_woken = |id: &MemberId| matches!(self.members.get(id), Some(State::Multiplexed(own)) if own.is_woken);
+        self.idle.iter().find(|(_, id)| !is_woken(id)).copied()
     }
 
     /// Takes the request for which a connection was to be made that could not be made.

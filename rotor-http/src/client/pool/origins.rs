@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::blocked::{Blocked, BlockedKey};
 use super::config::PoolConfig;
 use super::origin::{LogicalTime, MemberId, Origin, QueuedJob, RemovedState, Shortage, TakeResult};
 use crate::client::request_source::Room;
@@ -11,8 +12,14 @@ use crate::client::request_source::Room;
 /// All servers that have waiting requests or connections. `J` is a job; `W` wakes a connection.
 pub(super) struct Origins<O, J, W> {
     by_name: BTreeMap<O, Origin<J, W>>,
-    /// The servers that may need attention, each in its turn.
+    /// The servers whose state has changed: `next_action` looks at each of them once.
     due: VecDeque<O>,
+    /// The servers that need another connection, in the order in which they get the next places.
+    blocked: BTreeMap<BlockedKey, O>,
+    /// How many of them have no connection.
+    blocked_starving: usize,
+    /// How many times a server has begun to wait for a place.
+    turns: u64,
     per_origin_max: usize,
     /// Returns whether connections may turn out to accept many requests.
     may_multiplex: fn(&O) -> bool,
@@ -25,11 +32,11 @@ pub(super) struct Origins<O, J, W> {
     connections: usize,
     /// Connections that are about to end because others need their places.
     ending: usize,
-    /// How many servers waited for a place and had no connection when they were last counted, less
-    /// the places that have become free since.
+    /// How many servers waited for a place and had no connection when `next_action` had nothing more
+    /// to do, less the places that have become free since.
     starving: usize,
-    /// Whether any server waited for a place when they were last counted.
-    has_blocked_origins: bool,
+    /// Whether a connection may have become idle since none was found.
+    may_have_idle: bool,
     next_id: MemberId,
     now: LogicalTime,
 }
@@ -68,6 +75,9 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
         Origins {
             by_name: BTreeMap::new(),
             due: VecDeque::new(),
+            blocked: BTreeMap::new(),
+            blocked_starving: 0,
+            turns: 0,
             per_origin_max: config.connections_per_origin_max,
             may_multiplex,
             connections_max: config.connections_max,
@@ -77,7 +87,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             connections: 0,
             ending: 0,
             starving: 0,
-            has_blocked_origins: false,
+            may_have_idle: false,
             next_id: 0,
             now: 0,
         }
@@ -137,12 +147,19 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             self.ending += 1;
             return TakeResult::End;
         }
+        // It would never become idle, and could not end for that request then.
+        if origin.connections() >= self.per_origin_max && origin.try_end_for_repeated(id) {
+            self.ending += 1;
+            return TakeResult::End;
+        }
+        // If it takes a request, its server needs one connection less.
+        let is_blocked = origin.blocked.is_some();
         let was_expected_to_multiplex = origin.is_expected_to_multiplex(id);
         let result = match origin.take(id, self.now, waker) {
             TakeResult::Job(QueuedJob { job, bytes }) => {
                 // From here on the connection holds the job, and the limits of connections apply.
                 self.waiting.remove(bytes);
-                if was_expected_to_multiplex {
+                if was_expected_to_multiplex || is_blocked {
                     // The other requests have waited to learn what the server speaks, or relied on
                     // the room of an earlier connection. This connection takes only one.
                     self.mark_due(name.clone());
@@ -152,11 +169,12 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             TakeResult::Nothing => TakeResult::Nothing,
             TakeResult::End => TakeResult::End,
         };
-        if matches!(result, TakeResult::Nothing)
-            && (!origin.repeated.is_empty() || !self.due.is_empty())
-        {
-            // Other servers may wait for a place, which this connection has.
-            self.mark_due(name.clone());
+        if let TakeResult::Nothing = result {
+            self.may_have_idle = true;
+            if !origin.repeated.is_empty() || self.is_any_waiting() {
+                // Other servers may wait for a place, which this connection has.
+                self.mark_due(name.clone());
+            }
         }
         result
     }
@@ -175,9 +193,15 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
         // Requests may wait for room on this connection or for another one, or other servers for
         // its place.
         let is_wanted = !origin.waiting.is_empty() || !origin.repeated.is_empty();
-        if is_wanted || (room.under_way == 0 && !self.due.is_empty()) {
+        self.may_have_idle |= room.under_way == 0;
+        if is_wanted || (room.under_way == 0 && self.is_any_waiting()) {
             self.mark_due(name.clone());
         }
+    }
+
+    /// Returns whether a server may wait for a place.
+    fn is_any_waiting(&self) -> bool {
+        !self.due.is_empty() || !self.blocked.is_empty()
     }
 
     /// Removes a connection that has ended, or was not made.
@@ -206,13 +230,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
         // `next_action` gives the place to one of them, but other connections may look for work
         // before it is called.
         self.starving = self.starving.saturating_sub(1);
-        let keeps_place = origin.keeps_place();
         self.mark_due(name.clone());
-        if keeps_place {
-            // Its turn is now, before others can take the place.
-            self.due.retain(|due| due != name);
-            self.due.push_front(name.clone());
-        }
     }
 
     /// Takes the request for which a connection was to be made that could not be made.
@@ -226,14 +244,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
     /// the loop has no place for another connection, or the limit of all connections is reached,
     /// the longest idle connection has to make room.
     pub(super) fn next_action(&mut self, has_place: bool) -> PoolAction<O, W> {
-        let (mut blocked, mut starving) = (0, 0);
-        // They get a place first, including a server that has just lost its only connection.
-        let any_starving = self.has_blocked_origins
-            && self.due.iter().any(|name| self.by_name.get(name).is_some_and(Origin::is_starving));
-        // Each server once: those that stay due go to the end of the queue, and would come up again
-        // without end.
-        for _ in 0..self.due.len() {
-            let Some(name) = self.due.pop_front() else { break };
+        while let Some(name) = self.due.pop_front() {
             let Some(origin) = self.by_name.get_mut(&name) else { continue };
             let shortage = origin.shortage();
             if shortage != Shortage::NewConnection {
@@ -248,45 +259,72 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
                 self.due.push_front(name);
                 return PoolAction::Wake(waker);
             }
-            if shortage == Shortage::Nothing || origin.connections() >= self.per_origin_max {
-                origin.is_due = false;
-                // An idle connection cannot serve a request that needs a new one, so it makes room.
-                let ends = shortage == Shortage::NewConnection && origin.needs_another_to_end();
-                let ended = if ends { origin.end_idle() } else { None };
-                if origin.is_empty() {
-                    self.by_name.remove(&name);
-                }
-                let Some(waker) = ended else { continue };
-                self.ending += 1;
-                return PoolAction::Wake(waker);
-            }
-            // It stays due, and its turn comes again.
-            let has_place = has_place && self.connections < self.connections_max;
-            let may_take = !any_starving || origin.is_starving() || origin.keeps_place();
-            if !has_place || !may_take {
-                blocked += 1;
-                starving += usize::from(origin.is_starving());
-                self.due.push_back(name);
+            origin.is_due = false;
+            if shortage != Shortage::Nothing && origin.connections() < self.per_origin_max {
+                self.block(name);
                 continue;
             }
+            // An idle connection cannot serve a request that needs a new one, so it makes room.
+            let ends = shortage == Shortage::NewConnection && origin.needs_another_to_end();
+            let ended = if ends { origin.end_idle() } else { None };
+            let is_empty = origin.is_empty();
+            self.unblock(&name);
+            if is_empty {
+                self.by_name.remove(&name);
+            }
+            let Some(waker) = ended else { continue };
+            self.ending += 1;
+            return PoolAction::Wake(waker);
+        }
+        if has_place
+            && self.connections < self.connections_max
+            && let Some(name) = self.blocked.first_key_value().map(|(_, name)| name.clone())
+        {
+            self.unblock(&name);
             let id = self.next_id;
             self.next_id += 1;
             self.connections += 1;
-            origin.connect(id);
-            // At the end of the queue, after the others, which wait for connections as well.
-            self.due.push_back(name.clone());
+            // It may need more than this one; then its next turn comes after those of the others.
+            self.mark_due(name.clone()).connect(id);
             return PoolAction::Connect(name, id);
         }
         // Each connection that ends gives its place to a server that is held up, so no more are
         // ended than necessary.
-        if blocked > self.ending
-            && let Some(waker) = self.end_longest_idle()
-        {
-            self.ending += 1;
-            return PoolAction::Wake(waker);
+        if self.blocked.len() > self.ending && self.may_have_idle {
+            if let Some(waker) = self.end_longest_idle() {
+                self.ending += 1;
+                return PoolAction::Wake(waker);
+            }
+            self.may_have_idle = false;
         }
-        (self.starving, self.has_blocked_origins) = (starving, blocked > 0);
+        self.starving = self.blocked_starving;
         PoolAction::Nothing
+    }
+
+    /// Lets a server wait for a place. If it waits already, it keeps its turn among those of its
+    /// rank, which may have changed.
+    fn block(&mut self, name: O) {
+        let Some(origin) = self.by_name.get(&name) else { return };
+        let (rank, is_starving) = (origin.rank(), origin.is_starving());
+        let turn = match self.unblock(&name) {
+            Some(turn) => turn,
+            None => {
+                self.turns += 1;
+                self.turns
+            }
+        };
+        let Some(origin) = self.by_name.get_mut(&name) else { return };
+        origin.blocked = Some(Blocked { key: (rank, turn), is_starving });
+        self.blocked_starving += usize::from(is_starving);
+        self.blocked.insert((rank, turn), name);
+    }
+
+    /// Ends the wait of a server for a place. Returns the turn that it had.
+    fn unblock(&mut self, name: &O) -> Option<u64> {
+        let Blocked { key, is_starving } = self.by_name.get_mut(name)?.blocked.take()?;
+        self.blocked_starving -= usize::from(is_starving);
+        self.blocked.remove(&key);
+        Some(key.1)
     }
 
     fn end_longest_idle(&mut self) -> Option<W> {

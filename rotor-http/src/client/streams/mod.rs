@@ -366,7 +366,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         }
         let held: usize = self.children.iter().map(|child| child.held_bytes()).sum();
         // Rounded like the counts of streams, so that small changes rarely change the total.
-        self.share.set((held + besides).next_multiple_of(1024), &io.config.held())
+        self.share.set((held + besides).next_multiple_of(1024), io.config.held_ref())
     }
 
     fn record_deadline(&mut self, time: Time) {

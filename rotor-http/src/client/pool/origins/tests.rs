@@ -1,6 +1,7 @@
 //! The records of a pool, called directly: which request gets which connection, and when one is
 //! opened.
 
+mod agreement;
 mod multiplexing;
 
 use super::*;
@@ -148,6 +149,24 @@ fn a_repeated_request_has_a_connection_make_room_when_it_becomes_idle() {
     assert_eq!(take(&mut origins, "a", id), TakeResult::Nothing);
     assert_eq!(origins.next_action(true), PoolAction::Wake(id));
     assert_eq!(take(&mut origins, "a", id), TakeResult::End);
+}
+
+#[test]
+fn a_repeated_request_is_not_held_up_by_later_ones() {
+    let mut origins = origins(2, 9, 9);
+    (1..=2).for_each(|job| origins.add("a", job, 1).expect("there is room"));
+    let ids = [connect(&mut origins).1, connect(&mut origins).1];
+    assert_eq!(ids.map(|id| take(&mut origins, "a", id)), [TakeResult::Job(1), TakeResult::Job(2)]);
+    // It comes from another way to the server, so no place of this one has become free.
+    origins.add_repeated("a", 7, 1);
+    (3..=5).for_each(|job| origins.add("a", job, 1).expect("there is room"));
+    assert_eq!(origins.next_action(true), PoolAction::Nothing, "all are at work");
+    assert_eq!(take(&mut origins, "a", ids[0]), TakeResult::End);
+    assert_eq!(take(&mut origins, "a", ids[1]), TakeResult::Job(3), "one is enough");
+    origins.remove(&"a", ids[0]);
+    let (_, new) = connect(&mut origins);
+    assert_eq!(take(&mut origins, "a", new), TakeResult::Job(7));
+    assert_eq!(take(&mut origins, "a", ids[1]), TakeResult::Job(4));
 }
 
 #[test]
@@ -427,4 +446,27 @@ fn a_repeated_request_is_never_rejected() {
     origins.add_repeated("b", 2, 10);
     origins.add_repeated("c", 3, 10);
     assert_eq!(origins.waiting, Load { jobs: 3, bytes: 30 });
+}
+
+/// Otherwise each connection that ends would cost a step for each server that waits.
+#[test]
+fn an_origin_that_waits_for_a_place_is_not_looked_at_before_something_changes() {
+    let mut origins = origins(9, 1, 9);
+    (1..=3).for_each(|job| origins.add("a", job, 1).expect("there is room"));
+    let (_, id) = connect(&mut origins);
+    assert_eq!(take(&mut origins, "a", id), TakeResult::Job(1));
+    ["b", "c", "d"].into_iter().for_each(|name| origins.add(name, 9, 1).expect("there is room"));
+    assert_eq!(origins.next_action(true), PoolAction::Nothing);
+    assert!(!origins.has_due());
+    // The one whose need has changed is looked at.
+    assert_eq!(take(&mut origins, "a", id), TakeResult::Job(2));
+    assert_eq!(origins.due, ["a"]);
+    // One that loses its only connection gets the place back.
+    for (name, next, job) in [("a", "a", 3), ("a", "b", 9), ("b", "c", 9), ("c", "d", 9)] {
+        let id = origins.next_id - 1;
+        origins.remove(&name, id);
+        assert_eq!(connect(&mut origins).0, next);
+        assert_eq!(take(&mut origins, next, id + 1), TakeResult::Job(job));
+        assert_eq!(origins.next_action(true), PoolAction::Nothing);
+    }
 }

@@ -177,3 +177,22 @@ fn only_a_connection_without_requests_ends_to_make_room() {
     // A connection that accepts no more requests ends by itself.
     assert_eq!(origins.next_action(true), PoolAction::Nothing);
 }
+
+#[test]
+fn a_connection_that_was_woken_for_a_request_does_not_make_room() {
+    let mut origins = origins(8, 1, 20);
+    assert_eq!(origins.add("h2", 0, 1), Ok(()));
+    let (_, id) = connect(&mut origins);
+    origins.set_room(&"h2", id, room(0, 9), || id);
+    assert_eq!(take(&mut origins, "h2", id), TakeResult::Job(0));
+    origins.set_room(&"h2", id, room(0, 9), || id);
+    assert_eq!(origins.add("h2", 1, 1), Ok(()));
+    assert_eq!(origins.next_action(true), PoolAction::Wake(id));
+    assert_eq!(origins.add("b", 2, 1), Ok(()));
+    assert_eq!(origins.next_action(true), PoolAction::Nothing);
+    // Unless there is no request any more.
+    assert_eq!(origins.remove_where(|job| *job == 1), [1]);
+    assert_eq!(take(&mut origins, "h2", id), TakeResult::Nothing);
+    assert_eq!(origins.next_action(true), PoolAction::Wake(id));
+    assert_eq!(take(&mut origins, "h2", id), TakeResult::End);
+}
