@@ -19,6 +19,8 @@ use crate::name::check_host;
 
 /// How many names are looked up at a time; the others wait. The thread pool has its own limit.
 const JOBS_MAX: usize = 64;
+/// How many lookups are started before the other machines of the loop get their turn.
+const LOOKUPS_PER_EVENT: usize = 128;
 
 /// Implements an [`AddressService`] with the system's resolver (getaddrinfo(3)), and thereby with
 /// everything that `/etc/nsswitch.conf` names: LDAP, mDNS, containers. Each name is a job of
@@ -163,10 +165,16 @@ impl<C> Machine for SystemResolver<C> {
 
     fn wakeup(mut self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         self.deliver_finished();
-        let mut is_closed = false;
+        let (mut is_closed, mut budget) = (false, LOOKUPS_PER_EVENT);
         let mut in_flight: usize = self.jobs.iter().map(|job| job.waiters.len()).sum();
         // A lookup that ends makes room, and wakes this machine.
         while self.jobs.len() < JOBS_MAX && in_flight < self.lookups_max {
+            if budget == 0 {
+                // There may be more; the other machines get their turn first.
+                scope.wake_self();
+                break;
+            }
+            budget -= 1;
             match self.calls.try_receive() {
                 Ok(call) => in_flight += usize::from(self.start_lookup(call, scope)),
                 Err(error) => {
@@ -175,18 +183,17 @@ impl<C> Machine for SystemResolver<C> {
                 }
             }
         }
-        let is_over = in_flight == 0 && (is_closed || self.is_draining);
+        let is_last_of_drain = self.is_draining && self.calls.is_empty();
+        let is_over = in_flight == 0 && (is_closed || is_last_of_drain);
         if is_over { Response::done() } else { Response::ok(self) }
     }
 
     fn draining(mut self, _: Time, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         // Machines that are still at work may still ask.
         self.is_draining = !scope.wait_for_others();
-        if self.is_draining && self.jobs.iter().all(|job| job.waiters.is_empty()) {
-            Response::done()
-        } else {
-            Response::keep(self)
-        }
+        let nobody_waits =
+            self.calls.is_empty() && self.jobs.iter().all(|job| job.waiters.is_empty());
+        if self.is_draining && nobody_waits { Response::done() } else { Response::keep(self) }
     }
 }
 

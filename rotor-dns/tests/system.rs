@@ -38,6 +38,26 @@ fn every_name_is_answered_and_then_the_resolver_ends() {
     }
 }
 
+/// Lookups that end at once, because their text is no name, take no room, so that only this limits
+/// how many are seen to in a turn.
+#[test]
+fn many_refused_names_leave_turns_to_the_other_machines() {
+    let mut creator = Loop::<SystemResolver<()>>::new(&Config::new()).expect("a loop");
+    let made = creator.add_part(|resolver| resolver, |scope| Ok(SystemResolver::new(1_000, scope)));
+    let addresses = made.expect("a slot is free");
+    let ask = |_| addresses.ask_from_thread("localhost:80".into()).expect("there is room");
+    let replies: Vec<_> = (0..1_000).map(ask).collect();
+    let mut instance = creator.instantiate(());
+    instance.turn(Some(Duration::ZERO)).expect("nothing goes wrong");
+    let ready = replies.iter().filter(|reply| reply.is_ready()).count();
+    assert!((1..=128).contains(&ready), "{ready}");
+    drop(addresses);
+    instance.run().expect("it runs until the resolver ends");
+    for reply in replies {
+        assert!(matches!(reply.wait().expect("an answer"), Err(ResolveError::Name(_))));
+    }
+}
+
 /// The only thread of a pool, which is busy until the test releases it.
 struct BusyThread {
     hold: mpsc::Sender<()>,
