@@ -110,17 +110,22 @@ impl Outgoing {
     }
 
     /// Creates the response to a request that no handler sees, whether its head could be read or
-    /// not.
+    /// not. The head is at the beginning of the input.
     #[cold]
     pub(super) fn refusal(
         head: Option<&RequestHead<'_>>,
+        input: &[u8],
         connection: ConnectionInfo<'_>,
         output: &Output,
         now: Time,
         config: &ServerConfig,
     ) -> Outgoing {
         config.counters_ref().traffic.record_unseen();
-        let is_head = head.is_some_and(|head| head.method() == Method::Head);
+        // RFC 9110 §9.3.2: no content in response to HEAD, even if nothing else could be read.
+        let is_head = head.map_or_else(
+            || input.trim_ascii_start().starts_with(b"HEAD "),
+            |head| head.method() == Method::Head,
+        );
         // The line copies text from the peer. Without a log these copies would only make a flood of
         // bad requests more expensive.
         let log = config

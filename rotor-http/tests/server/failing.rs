@@ -1,5 +1,7 @@
-//! Handlers that fail with a status that no error page can have, and error pages that are refused
-//! at first.
+//! Handlers that fail with a status that no error page can have, error pages that are refused at
+//! first, and those for heads that cannot be read.
+
+use std::time::Duration;
 
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig,
@@ -109,4 +111,36 @@ fn a_refused_error_page_leaves_the_default_retry_after() {
     driver.send(&get("/"));
     let answer = &wire::answers(&driver.take_received())[0];
     assert_eq!((answer.text(), answer.field("Retry-After")), ("second", Some("5")));
+}
+
+#[test]
+fn an_unreadable_head_request_gets_a_page_without_content() {
+    let long = format!("HEAD / HTTP/1.1\r\nHost: {}\r\n\r\n", "a".repeat(20_000));
+    for (input, status, has_content) in [
+        ("HEAD /a#b HTTP/1.1\r\nHost: a\r\n\r\n", 400, false),
+        ("\r\nHEAD / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n", 400, false),
+        ("HEAD * HTTP/1.1\r\nHost: a\r\n\r\n", 400, false),
+        ("HEAD / HTTP/9.9\r\n", 505, false),
+        (&long, 431, false),
+        // Not whole in time.
+        ("HEAD / HT", 408, false),
+        ("HEAD / HTTP/1.1\r\nHost: a\r\n", 408, false),
+        // Another method, or none at all.
+        ("GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n", 400, true),
+        ("HEADS /a#b HTTP/1.1\r\nHost: a\r\n\r\n", 400, true),
+        ("head /a#b HTTP/1.1\r\nHost: a\r\n\r\n", 400, true),
+        ("HEAD\t/ HTTP/1.1\r\nHost: a\r\n\r\n", 400, true),
+        ("HEA", 408, true),
+    ] {
+        let mut driver = crate::probe::probe(ServerConfig::new());
+        driver.send(input.as_bytes());
+        driver.advance(Duration::from_secs(11));
+        let answer = String::from_utf8(driver.take_received()).expect("text");
+        let (head, content) = answer.split_once("\r\n\r\n").expect("an end of the head");
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{input}: {answer}");
+        let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+        let length: usize = length.and_then(|length| length.parse().ok()).expect("a length");
+        assert!(length > 0, "that of the page for GET: {answer}");
+        assert_eq!(content.len(), if has_content { length } else { 0 }, "{input}: {answer}");
+    }
 }

@@ -65,6 +65,7 @@ impl<S: Server> Requests<S> {
                 Counters::add(&counters.head_timeouts);
                 let outgoing = Outgoing::refusal(
                     None,
+                    io.transport.input,
                     io.transport.connection(),
                     io.transport.output,
                     now,

@@ -59,7 +59,7 @@ impl<S: Server> Requests<S> {
             Err(error) => {
                 let status = record_refusal(&error, config, scope);
                 let outgoing =
-                    Outgoing::refusal(Some(head), connection, output, scope.now(), config);
+                    Outgoing::refusal(Some(head), input, connection, output, scope.now(), config);
                 return self.refuse(status, Some(error), outgoing, io);
             }
         };
@@ -227,6 +227,7 @@ impl<S: Server> Requests<S> {
         let status = record_refusal(&error, io.config, io.scope);
         let outgoing = Outgoing::refusal(
             None,
+            io.transport.input,
             io.transport.connection(),
             io.transport.output,
             io.scope.now(),

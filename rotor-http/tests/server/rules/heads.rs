@@ -128,7 +128,7 @@ pub(super) fn targets() -> Vec<Rule> {
         rules.push(rule(8, "no target of a server", start(&format!("GET {target} HTTP/1.1")), BAD));
     }
     for line in
-        ["GET *", "HEAD *", "POST *", "OPTIONS */x", "OPTIONS **", "GET a:80", "OPTIONS a:80"]
+        ["GET *", "PUT *", "POST *", "OPTIONS */x", "OPTIONS **", "GET a:80", "OPTIONS a:80"]
     {
         rules.push(rule(9, "form", start(&format!("{line} HTTP/1.1")), BAD));
     }
