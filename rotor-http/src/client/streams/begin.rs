@@ -99,7 +99,8 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     pub(super) fn begin_waiting(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
         if self.waits_for_stream && self.can_open_stream() {
             self.waits_for_stream = false;
-            self.update_all_children(io);
+            // The oldest first.
+            self.update_children_from(0, io);
         }
     }
 

@@ -151,8 +151,13 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     /// Updates every child, because something has changed that limits what all of them may send.
     /// The first is the one whose turn is next.
     pub(super) fn update_all_children(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
+        self.update_children_from(self.next_turn, io);
+    }
+
+    /// Updates every child, beginning with this one.
+    pub(super) fn update_children_from(&mut self, key: u32, io: &mut Io<'_, '_, '_, K::Context>) {
         let count = self.children.len();
-        let first = self.children.partition_point(|child| child.key < self.next_turn);
+        let first = self.children.partition_point(|child| child.key < key);
         for at in (first..count).chain(0..first) {
             self.update_child(at, io);
         }
