@@ -106,7 +106,9 @@ impl<S: Server> Streams<S> {
     #[cold]
     pub(super) fn fail_for_room(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> StreamsFlow<S> {
         Counters::add(&io.config.counters_ref().without_room);
-        self.send_error(Violation::flood("no room beside other connections"), io);
+        log::debug!("machine {} ends: there is no room beside others", io.scope.token());
+        // Which connection is ended is chance, and not the peer's fault.
+        self.write_last_goaway(ErrorCode::InternalError, io);
         self.fail_all(io.config, io.scope);
         Flow::Done(None)
     }
@@ -119,6 +121,10 @@ impl<S: Server> Streams<S> {
         if code != ErrorCode::NoError {
             Counters::add(&io.config.counters_ref().protocol_errors);
         }
+        self.write_last_goaway(code, io);
+    }
+
+    fn write_last_goaway(&self, code: ErrorCode, io: &mut Io<'_, '_, '_, S::Context>) {
         write_frame(io, &frame_writer::go_away(self.last_stream.min(self.last_announced), code));
     }
 

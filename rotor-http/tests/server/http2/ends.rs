@@ -299,6 +299,18 @@ fn protocol_errors_end_the_connection() {
     }
 }
 
+/// Other connections may hold the rest of the memory.
+#[test]
+fn a_connection_that_ends_for_want_of_memory_does_not_blame_its_peer() {
+    let config = config().held_bytes_max(3 << 20);
+    let counters = config.counters();
+    let mut client = Client::silent(config);
+    client.send(&preface_and_settings(&[(4, 0)]));
+    (1..9).step_by(2).for_each(|stream| client.get(stream, "/big"));
+    assert_eq!(client.end(), Some(2));
+    assert_eq!((counters.without_room(), counters.protocol_errors()), (1, 0));
+}
+
 /// RFC 9113 §5.1: after END_STREAM of the client, HEADERS are a stream error while the response is
 /// under way, and a connection error once it is sent. How far a response is depends on how the
 /// input was split, so it is always a connection error (§5.4.1 allows that).
