@@ -62,6 +62,32 @@ fn handshakes_beyond_the_limit_wait_for_others() {
 }
 
 #[test]
+fn a_client_that_left_while_it_waited_gets_no_handshake() {
+    let issuer = Issuer::new();
+    let server = issuer.server_with(|config| config.handshakes_max(1));
+    let mut test = Test::new(Log::new());
+    let mut all: Vec<_> = (0..4)
+        .map(|_| {
+            let peer = add_server(&mut test, &server);
+            let mut client = RawClient::new(issuer.raw_config(), "localhost");
+            peer.send(&client.take_records());
+            test.settle();
+            (peer, client)
+        })
+        .collect();
+    all[1].0.end();
+    all[2].0.reset();
+    test.settle();
+    for at in [0, 3] {
+        let (peer, client) = &mut all[at];
+        client.receive(&peer.take_received());
+        client.talk(&mut test, peer);
+    }
+    assert!(all[1..3].iter().all(|(peer, _)| peer.received_len() == 0 && peer.is_dropped()));
+    assert_eq!(nonzero_counters(server.counters()), [("full", 2), ("abandoned", 2), ("waited", 3)]);
+}
+
+#[test]
 fn identities_are_reloaded_under_load_and_no_request_fails() {
     let issuer = Issuer::new();
     let server = issuer.server();

@@ -160,7 +160,8 @@ impl TlsServerConfig {
     /// Sets how many handshakes may be under way at a time, on all loops together, counted from the
     /// complete hello of the client to the end of the handshake. At least 1; default 16,384, which
     /// takes about 150 MiB. Further handshakes wait in order, for at most
-    /// [`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout).
+    /// [`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout); that of a client which
+    /// has left meanwhile is not begun.
     pub fn handshakes_max(mut self, handshakes: usize) -> TlsServerConfig {
         self.handshakes_max = handshakes.max(1);
         self

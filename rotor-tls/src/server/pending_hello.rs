@@ -84,10 +84,24 @@ impl PendingHello {
                 }
             }
         }
-        if self.has_permit() {
-            Ok(HelloOutcome::Complete)
-        } else {
-            Err(ErrorKind::WouldBlock.into())
+        let has_waited = matches!(self.admission, Admission::Requested(_));
+        if !self.has_permit() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        if has_waited {
+            self.check_presence(inner)?;
+        }
+        Ok(HelloOutcome::Complete)
+    }
+
+    /// Checks that the client has not left while it waited for its place: it would cost a signature
+    /// that nobody reads, in a place for which others wait.
+    #[cold]
+    fn check_presence<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
+        match self.incoming.fill(inner) {
+            Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 
