@@ -118,8 +118,7 @@ impl Driver {
         self.has_more
     }
 
-    /// Returns how many full waits take all completions that there are now. Each operation has at
-    /// most one, or two, if it stays; and receives have one more for each buffer that they fill.
+    /// Returns how many full waits take all completions that there are now.
     pub(crate) fn full_waits(&self) -> usize {
         self.completions_max().div_ceil(self.config.events_max)
     }
@@ -129,6 +128,8 @@ impl Driver {
         self.completions_max().div_ceil(self.config.completions as usize)
     }
 
+    /// Returns how many completions there are now at most. Each operation has at most one, or two, if
+    /// it stays; and receives have one more for each buffer that they fill.
     fn completions_max(&self) -> usize {
         let operations = self.ring.outstanding() + self.written.len();
         2 * operations + usize::from(self.config.buffers)
