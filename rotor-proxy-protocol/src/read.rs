@@ -2,7 +2,7 @@
 //!
 //! A result other than "more is needed" does not depend on any byte after the one that decides it:
 //! each rule is checked as soon as the bytes that it is about have arrived, in the order of the
-//! bytes.
+//! bytes. In version 1 that is the end of the line, apart from the first word.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::{FromStr, from_utf8};

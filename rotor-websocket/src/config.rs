@@ -142,7 +142,9 @@ impl WebSocketConfig {
     /// As long as output before the ping is unsent, the peer cannot answer, so it only has to take
     /// some of that in each such time, and as much as the connection always requires
     /// ([`response_rate_min`](rotor_http::Limits::response_rate_min)). The time begins when the
-    /// connection notices that this output was taken.
+    /// connection notices that this output was taken. What the system has taken, or over HTTP/2 the
+    /// output of the HTTP connection, counts as taken, wherever it is: set a longer time for a path
+    /// on which that may take longer to arrive.
     pub fn pong_within(mut self, time: Duration) -> WebSocketConfig {
         self.pong_within = time.max(TIME_MIN);
         self
