@@ -75,11 +75,11 @@ faults! {
     Reset: Reset, 0.001;
     /// A reset that also discards the bytes that had arrived before it.
     ResetDropsInput: Reset, 0.5;
-    /// The reset of a socket that is closed overtakes bytes that were written before: those that
-    /// are still on their way are lost, all or the last of them.
+    /// The reset of a TCP socket that is closed overtakes bytes that were written before: those
+    /// that are still on their way are lost, all or the last of them.
     ResetOvertakes: Reset, 0.5;
-    /// An end of a connection that is lost by itself, or when it is read or written, hears that it
-    /// has timed out (`ETIMEDOUT`) and not of a reset, as if nobody had acknowledged its bytes.
+    /// An end of a TCP connection that is lost by itself, or when it is read or written, hears that
+    /// it has timed out (`ETIMEDOUT`) and not of a reset, as if nobody had acknowledged its bytes.
     LossTimesOut: Reset, 0.3;
     /// A connection that is refused although there is a listener.
     ConnectRefused: Connect, 0.05;

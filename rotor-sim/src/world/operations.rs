@@ -300,8 +300,10 @@ impl World {
         if !is_dead && !self.hosts[host as usize].is_silent {
             if is_reset {
                 // As on Linux, which discards what it has not sent, and does not send anything
-                // again that the network loses.
-                self.drop_under_way(link, side);
+                // again that the network loses. Between Unix sockets there is no network.
+                if !is_local {
+                    self.drop_under_way(link, side);
+                }
                 self.send_segment(link, side, SegmentContent::Reset);
             } else if !was_shut {
                 self.send_segment(link, side, SegmentContent::End);

@@ -7,7 +7,8 @@ use std::time::Duration;
 use rotor_core::EventSet;
 
 use super::interest::wanted_events;
-use super::link::{FAILED, Segment, SegmentContent, other_side};
+use super::link::{FAILED, Link, Segment, SegmentContent, other_side};
+use super::place::Place;
 use super::{SimEvent, World};
 use crate::faults::Fault;
 use crate::table::Key;
@@ -124,8 +125,11 @@ impl World {
     /// Resets a connection in the middle: both ends hear of it, each in its own way.
     pub(crate) fn reset_connection(&mut self, link: Key) {
         for side in 0..2 {
-            let is_alive = self.links.get(link).is_some_and(|link| !link.ends[side].is_dead);
-            let times_out = is_alive && self.roll(Fault::LossTimesOut);
+            let may_time_out = |link: &Link| {
+                !link.ends[side].is_dead && matches!(link.ends[side].place, Place::Inet(_))
+            };
+            let may_time_out = self.links.get(link).is_some_and(may_time_out);
+            let times_out = may_time_out && self.roll(Fault::LossTimesOut);
             let why = if times_out { ErrorKind::TimedOut } else { ErrorKind::ConnectionReset };
             self.reset_end(link, side as u8, why);
         }

@@ -12,13 +12,14 @@ mod ownership;
 use std::cell::RefCell;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
 use driver::Holder;
 use rotor_core::net::{ListenOptions, Listener, StreamSocket};
 use rotor_core::{EventSet, Interest, LoopInstance, Response, Scope, Time};
-use rotor_sim::net::{SimTcpListener, SimTcpStream};
+use rotor_sim::net::{SimTcpListener, SimTcpStream, SimUnixListener, SimUnixStream};
 use rotor_sim::{Crash, Failure, Fault, Faults, Host, Network, Sim, SimBackend};
 
 type Held<T> = Rc<RefCell<Option<T>>>;
@@ -182,6 +183,39 @@ fn a_hang_up_is_reported_once_both_directions_have_ended() -> Result<(), Failure
             pair.sim.run_for(5 * MS)?;
             assert_eq!(take_edges(&mut pair.sim, pair.client_host), [hang_up]);
         }
+    }
+    Ok(())
+}
+
+/// There is nobody left to read, which a Unix socket knows without a write.
+#[test]
+fn a_hang_up_is_reported_once_the_peer_of_a_unix_socket_has_closed() -> Result<(), Failure> {
+    let hang_up = EventSet::READ_CLOSED | EventSet::WRITE_CLOSED;
+    for ends_first in [true, false] {
+        let mut sim = Sim::new(1);
+        let server: Held<SimUnixStream> = Rc::default();
+        let kept = server.clone();
+        let (host, _client) = host_with_socket(&mut sim, "host", move |scope| {
+            let path = PathBuf::from("/run/service");
+            let mut listener =
+                SimUnixListener::bind(&path, &ListenOptions::new(), scope).expect("it binds");
+            let client = SimUnixStream::connect(&path, scope).expect("somebody listens");
+            *kept.borrow_mut() = Some(listener.accept().expect("it waits").0);
+            client
+        })?;
+        sim.run_for(5 * MS)?;
+        assert_eq!(take_edges(&mut sim, host), [EventSet::WRITABLE]);
+        let mut server = server.borrow_mut().take().expect("it was accepted");
+        if ends_first {
+            server.shutdown(Shutdown::Write).expect("it is connected");
+            sim.run_for(5 * MS)?;
+            let end = EventSet::READABLE | EventSet::READ_CLOSED;
+            assert_eq!(take_edges(&mut sim, host), [end]);
+        }
+        drop(server);
+        sim.run_for(5 * MS)?;
+        let expected = if ends_first { hang_up } else { EventSet::READABLE | hang_up };
+        assert_eq!(take_edges(&mut sim, host), [expected]);
     }
     Ok(())
 }
