@@ -69,6 +69,10 @@ fn one_per_thread(listeners: TcpListeners) -> (OpenListeners, StartedCallback) {
 }
 
 /// What is taken over from an earlier process, or opened if there is none.
+#[cfg_attr(
+    not(any(target_os = "linux", target_os = "android")),
+    allow(dead_code, reason = "listeners are handed over there only")
+)]
 pub(super) struct TakeOver<'a> {
     pub(super) path: &'a Path,
     /// The name of the listeners.
