@@ -158,3 +158,18 @@ fn a_file_follows_the_bytes_written_in_the_same_turn() {
     // The first bytes of a Linux program (elf(5)).
     assert_eq!(rig.read(&mut client, Some(8)), b"head\x7fELF");
 }
+
+#[test]
+fn room_that_a_send_makes_while_deregistered_is_reported_on_registration() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (mut server, _client) = rig.pair();
+    rig.turns(3);
+    // As much as the stream takes in a turn. The kernel has room for more.
+    while not_yet(server.write(&[0; 10_000])).is_some() {}
+    rig.with(|scope| scope.deregister(&mut server)).expect("it is registered");
+    rig.turns(5);
+    rig.take_events();
+    rig.register(&mut server);
+    rig.until(|rig| rig.take_events().iter().any(|events| events.contains(EventSet::WRITABLE)));
+    assert!(not_yet(server.write(b"more")).is_some());
+}
