@@ -109,7 +109,7 @@ quick_error! {
         }
         /// Too many requests wait, for this origin or in total, or they hold too many bytes.
         Full {
-            display("too many requests are waiting, for this server or in all")
+            display("too many requests are waiting, for this server or in all, or they hold too many bytes")
         }
         /// The bodies of responses that are being collected hold as many bytes as they may together
         /// ([`bodies_bytes_max`](super::ClientConfig::bodies_bytes_max)). For a body that is

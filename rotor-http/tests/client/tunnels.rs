@@ -148,7 +148,15 @@ fn a_refused_tunnel_fails_the_request_with_the_proxys_status() {
 #[test]
 fn a_proxy_that_makes_no_tunnel_fails_the_request() {
     for (name, act, expected) in [
-        ("closes", Peer::end as fn(&Peer), "unexpected end of file"),
+        ("closes", Peer::end as fn(&Peer), "the proxy has closed the connection"),
+        (
+            "closes in its response",
+            |peer| {
+                peer.send(b"HTTP/1.1 200 OK\r\n");
+                peer.end();
+            },
+            "the proxy has closed the connection",
+        ),
         ("resets", Peer::reset, "connection reset"),
         ("speaks TLS", |peer| peer.send(b"\x15\x03\x01\0\x02\x02\x16"), "this is TLS"),
         ("is silent", |_| {}, "handshake"),

@@ -29,6 +29,8 @@ quick_error! {
         }
         /// The proxy has sent more than 16 interim responses. The proxy's fault.
         TooManyInterim { display("the proxy sends interim responses without end") }
+        /// The proxy has closed the connection before its response was complete.
+        Closed { display("the proxy has closed the connection before its response was complete") }
     }
 }
 
@@ -53,13 +55,14 @@ impl TunnelError {
     }
 }
 
-/// The kind determines whose fault a failed request is: `InvalidData` is the peer's. A refusal ends
-/// the connection at once, because the proxy has nothing more to learn.
+/// The kind determines whose fault a failed request is: `InvalidData` is the peer's. A refusal and
+/// an end finish the connection at once, because the proxy has nothing more to learn.
 impl From<TunnelError> for io::Error {
     fn from(error: TunnelError) -> io::Error {
         let kind = match error {
             TunnelError::Refused(_) => ErrorKind::ConnectionAborted,
             TunnelError::Head(_) | TunnelError::TooManyInterim => ErrorKind::InvalidData,
+            TunnelError::Closed => ErrorKind::UnexpectedEof,
         };
         io::Error::new(kind, error)
     }

@@ -60,7 +60,7 @@ impl Handshake {
         loop {
             let mut room = [0; READ_BYTES];
             let read = match inner.read(&mut room)? {
-                0 => return Err(ErrorKind::UnexpectedEof.into()),
+                0 => return Err(TunnelError::Closed.into()),
                 read => read,
             };
             if let Some(ahead) = self.receive(&room[..read])? {

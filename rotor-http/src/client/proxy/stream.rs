@@ -32,8 +32,7 @@ use super::target::TunnelTarget;
 /// # Errors
 ///
 /// [`TunnelError::of`](super::TunnelError::of) returns why the proxy made no tunnel. An error of
-/// the inner socket is passed on unchanged; `UnexpectedEof` in the handshake means that the proxy
-/// has closed the connection without a response.
+/// the inner socket is passed on unchanged.
 #[doc(alias = "CONNECT")]
 #[doc(alias = "HTTPS_PROXY")]
 pub struct TunnelStream<S> {
