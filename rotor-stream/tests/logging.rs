@@ -114,8 +114,8 @@ fn a_file_that_cannot_be_sent_whole_is_logged_but_not_each_time() {
     for (after, others) in [(second, 0), (second * 20, 1), (second * 40, 1)] {
         let warnings = warnings_of_a_file(10, after, None);
         let [warning] = &warnings[..] else { panic!("{warnings:?}") };
-        let text = "machine 0v0 resets its connection, because a file cannot be sent whole: a file \
-                    became shorter while it was sent: File {";
+        let text = "a connection was reset because a file cannot be sent whole: a file became \
+                    shorter while it was sent: File {";
         assert!(warning.starts_with(text), "{warning}");
         assert!(warning.ends_with(&format!("(before, {others} more could not)")), "{warning}");
     }

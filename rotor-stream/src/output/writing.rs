@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, IoSlice};
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{LogLimit, Scope};
+use rotor_core::{LogLimit, Time};
 
 use super::{Output, Segment};
 use crate::error::is_connection_lost;
@@ -89,18 +89,17 @@ impl Output {
     /// connection: the file has become shorter, or the disk cannot read it. The fault is at this
     /// end, and nobody else is told of it.
     #[cold]
-    pub(crate) fn log_file_failure<C>(&self, error: &io::Error, scope: &Scope<'_, C>) {
+    pub(crate) fn log_file_failure(&self, error: &io::Error, now: Time) {
         use io::ErrorKind::{InvalidData, Other};
         let Some((file, ..)) = self.front_file() else { return };
         // The last two are errors of wrapping sockets.
         if is_connection_lost(error) || matches!(error.kind(), InvalidData | Other) {
             return;
         }
-        if let Some(others) = FILE_FAILURES.try_pass(scope.now()) {
+        if let Some(others) = FILE_FAILURES.try_pass(now) {
             log::warn!(
-                "machine {} resets its connection, because a file cannot be sent whole: {error}: \
-                 {file:?} (before, {others} more could not)",
-                scope.token()
+                "a connection was reset because a file cannot be sent whole: {error}: {file:?} \
+                 (before, {others} more could not)"
             );
         }
     }

@@ -73,7 +73,6 @@ fn flush<P: Protocol, S: StreamSocket>(
 ) -> Flow<Phase<P>> {
     loop {
         if let Err(error) = write_out(io, pass, scope) {
-            io.output.log_file_failure(&error, scope);
             log::debug!("machine {} could not write its last bytes: {error}", scope.token());
             return Flow::Fail(None);
         }

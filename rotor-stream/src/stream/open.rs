@@ -323,7 +323,7 @@ impl<P: Protocol> OpenProtocol<P> {
                 WriteResult::Nothing if io.read_to_write(pass) => {}
                 WriteResult::Nothing => return self.wait_or_fail(io),
                 // A reset first appears as an error of writing: input from before it is not lost.
-                WriteResult::Failed(error) => io.write_failed(error, scope),
+                WriteResult::Failed(error) => io.record_write_error(error),
             }
         }
     }

@@ -4,8 +4,8 @@
 use std::io;
 use std::net::Shutdown;
 
+use rotor_core::Time;
 use rotor_core::net::StreamSocket;
-use rotor_core::{Scope, Time};
 
 use super::{BufferedIo, WriteFailure};
 use crate::least_rate::RateWatch;
@@ -29,14 +29,6 @@ pub(in crate::stream) enum WriteResult {
 }
 
 impl<S: StreamSocket> BufferedIo<S> {
-    /// Notes that writing the output has failed.
-    #[cold]
-    #[inline(never)]
-    pub(in crate::stream) fn write_failed<C>(&mut self, error: io::Error, scope: &Scope<'_, C>) {
-        self.output.log_file_failure(&error, scope);
-        self.record_write_error(error);
-    }
-
     /// Notes that writing has failed: no more output can be written, but there may be input.
     #[cold]
     pub(in crate::stream) fn record_write_error(&mut self, error: io::Error) {
@@ -74,7 +66,10 @@ impl<S: StreamSocket> BufferedIo<S> {
                     self.status.writable = false
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return WriteResult::Failed(error),
+                Err(error) => {
+                    self.output.log_file_failure(&error, now());
+                    return WriteResult::Failed(error);
+                }
             }
         }
         // Even if nothing was written: a wrapping socket may have bytes of its own for its peer (an
