@@ -110,6 +110,9 @@ impl<S: Server> Next<S> {
     /// [`emit_error_page`](Server::emit_error_page) writes for it), and the connection closes. A
     /// value that comes later is dropped. So is a value whose peer has gone.
     ///
+    /// If `reply` uses the context, write `Next::<Self>::wait`: nothing else tells the compiler the
+    /// type of its scope.
+    ///
     /// ```
     /// # use rotor_core::{Future, Scope};
     /// # use rotor_http::Status;
@@ -169,8 +172,9 @@ impl<S: Server> Next<S> {
     /// }
     /// ```
     #[doc(alias = "spawn_blocking")]
-    pub fn offload<T, W, R, N>(
-        scope: &Scope<'_, S::Context>,
+    // `C` is a parameter so that `scope` says it to the compiler before it comes to `reply`.
+    pub fn offload<C, T, W, R, N>(
+        scope: &Scope<'_, C>,
         limit: Duration,
         work: W,
         reply: R,
@@ -178,9 +182,9 @@ impl<S: Server> Next<S> {
     where
         T: Send + 'static,
         W: FnOnce() -> T + Send + 'static,
-        R: FnOnce(T, &mut Response<'_>, &mut Scope<'_, S::Context>) -> N + Send + 'static,
+        R: FnOnce(T, &mut Response<'_>, &mut Scope<'_, C>) -> N + Send + 'static,
         N: Into<Next<S>> + 'static,
-        S: 'static,
+        S: Server<Context = C> + 'static,
     {
         let Ok(future) = scope.offload(work) else {
             return Next::fail(Status::SERVICE_UNAVAILABLE);
