@@ -128,8 +128,8 @@ fn work_of_a_dropped_future_is_not_started() {
 
 #[test]
 fn offload_without_room_in_the_pool_returns_full() {
-    // An in-memory loop has no pool.
     let mut test = TestLoop::<Task<Option<OffloadError>>>::new(None);
+    test.world().refuse_jobs(true);
     let (sender, receiver) = mpsc::channel();
     test.add(|scope| {
         let sending = async move { sender.send(offload(|| 1).await).expect("the test waits") };
@@ -161,6 +161,7 @@ fn a_poll_while_the_pool_refuses_the_work_returns_full() {
     let poll_on_wake = Arc::new(PollOnWake { work, ended: Mutex::new(Vec::new()) });
     let begun = poll_on_wake.clone();
     let mut test = TestLoop::<Task<()>>::new(());
+    test.world().refuse_jobs(true);
     test.add(|scope| Task::start(async move { begun.wake() }, scope));
     test.settle();
     assert_eq!(*poll_on_wake.ended.lock().expect("nobody panics"), [Err(OffloadError::Full)]);

@@ -308,7 +308,6 @@ fn the_outer_of_two_cors_layers_answers_a_preflight() {
 #[test]
 fn work_without_a_thread_is_refused_with_503() {
     let own = rotor_service::PerThread::new(|| Ok::<_, std::convert::Infallible>(7));
-    // An in-memory loop has no threads for work.
     let handler = move |_: Request| {
         let own = own.clone();
         async move {
@@ -316,9 +315,16 @@ fn work_without_a_thread_is_refused_with_503() {
             json::answer(Status::OK, &number)
         }
     };
-    let (head, body) = ask(handler, "GET /", "", "");
-    assert!(head.starts_with("HTTP/1.1 503 "), "{head}");
-    assert_eq!(body, br#"{"error":"busy: try again later"}"#);
+    let (head, body) = ask(handler.clone(), "GET /", "", "");
+    assert!(head.starts_with("HTTP/1.1 200 ") && body == b"7", "{head}");
+
+    let seed = HttpSeed::new(handler, ServerConfig::new());
+    let mut driver: Driver<Connection<AsyncServer<_, ()>>> = Driver::new(seed, ());
+    driver.test().world().refuse_jobs(true);
+    driver.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let refused = String::from_utf8(driver.take_received()).expect("text");
+    assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
+    assert!(refused.ends_with(r#"{"error":"busy: try again later"}"#), "{refused}");
 }
 
 #[test]

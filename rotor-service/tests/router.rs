@@ -354,10 +354,12 @@ fn a_response_may_come_later() {
     assert_eq!(answer(&mut service), (200, "ab".to_owned()));
     service.send(&request("POST /later/4", "", b"abc"));
     assert_eq!(answer(&mut service), (400, r#"{"error":"too few"}"#.to_owned()));
-    // An in-memory loop has no threads for work. The refusal is in JSON, no matter where it comes
-    // from.
-    let refused = ask("POST /sum", "", b"[1]");
-    assert_eq!(refused, (503, r#"{"error":"Service Unavailable"}"#.to_owned()));
+    assert_eq!(ask("POST /sum", "", b"[1,2]"), (200, "3".to_owned()));
+    // The refusal is in JSON, no matter where it comes from.
+    service.test().world().refuse_jobs(true);
+    service.send(&request("POST /sum", "", b"[1]"));
+    let refused = (503, r#"{"error":"Service Unavailable"}"#.to_owned());
+    assert_eq!(answer(&mut service), refused);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use rotor_core::{Config, EventSet, Infallible, Machine, Response, Scope};
+use rotor_core::{
+    Config, EventSet, Future, FutureError, Infallible, Machine, Outcome, Response, Scope,
+};
 use rotor_stream::testing::{ScriptedListener, ScriptedSocket, TestLoop, listener};
 use rotor_stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
 
@@ -54,6 +56,49 @@ fn advance_to_deadline_waits_only_for_deadlines_of_machines() {
     assert_eq!((fired - begun, test.context().len()), (Duration::from_millis(2_500), 1 + 2));
     assert_eq!(test.advance_to_deadline(), None);
     assert_eq!(test.world().now(), fired);
+}
+
+/// Offloads work, and records what became of it.
+enum Offloading {
+    Idle,
+    Waiting(Future<&'static str>),
+}
+
+impl Machine for Offloading {
+    type Context = Vec<Result<&'static str, FutureError>>;
+    type Seed = Infallible;
+
+    fn timeout(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self> {
+        match scope.offload(|| "done") {
+            Ok(future) => Response::ok(Offloading::Waiting(future)),
+            Err(_full) => Response::error("refused"),
+        }
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self> {
+        let Offloading::Waiting(future) = self else { return Response::keep(self) };
+        match future.take() {
+            Outcome::Pending(future) => return Response::keep(Offloading::Waiting(future)),
+            Outcome::Value(value) => scope.push(Ok(value)),
+            Outcome::Lost(lost) => scope.push(Err(lost)),
+        }
+        Response::done()
+    }
+}
+
+#[test]
+fn offloaded_work_runs_before_the_loop_settles_or_is_refused_as_asked() {
+    let mut test = TestLoop::<Offloading>::new(Vec::new());
+    let begun = test.world().now();
+    for _ in 0..2 {
+        test.add(|scope| Response::ok(Offloading::Idle).deadline(scope.now()));
+    }
+    assert_eq!(*test.context(), [Ok("done"), Ok("done")]);
+    assert_eq!(test.world().now(), begun, "it takes no time");
+
+    test.world().refuse_jobs(true);
+    test.add(|scope| Response::ok(Offloading::Idle).deadline(scope.now()));
+    assert_eq!((test.context().len(), test.failures()), (2, vec!["refused".to_owned()]));
 }
 
 /// Records its peer's address.

@@ -251,7 +251,7 @@ fn an_ocsp_response_is_stapled_on_request() {
 const RSA_CHAIN: &str = include_str!("kit/rsa.crt");
 const RSA_KEY: &str = include_str!("kit/rsa.key");
 
-/// How many steps were meant for other threads. The in-memory loop has none, so it ran them itself.
+/// How many steps were meant for other threads, whether or not there was room for them.
 fn offload_attempts(server: &TlsServer) -> u64 {
     server.counters().offloaded() + server.counters().not_offloaded()
 }

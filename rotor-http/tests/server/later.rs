@@ -68,7 +68,8 @@ impl Server for WaitingServer {
                 scope,
                 SECOND,
                 || 6 * 7,
-                |sum, response, _| {
+                |sum, response, scope| {
+                    scope.port = None; // the compiler knows the context from the first argument
                     response.reply(Status::OK, "text/plain", sum.to_string().as_bytes())
                 },
             ),
@@ -259,8 +260,14 @@ fn offloaded_work_is_the_reply_or_a_500_on_panic_or_a_503_if_full() {
     assert!(
         response_on_real_sockets("/panics", OffloadPool::new(1, 1)).starts_with(b"HTTP/1.1 500 ")
     );
-    // A loop in memory has no threads, so it accepts no offloaded work.
     both!(|driver| {
+        driver.send(&get("/offload"));
+        assert_eq!(transcript(&driver.take_received()), "200 42");
+        driver.send(&get("/panics"));
+        assert!(driver.take_received().starts_with(b"HTTP/1.1 500 "));
+    });
+    both!(|driver| {
+        driver.test().world().refuse_jobs(true);
         driver.send(&get("/offload"));
         assert!(driver.take_received().starts_with(b"HTTP/1.1 503 "));
     });

@@ -7,11 +7,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use rotor_core::backend::{JobStart, OffloadJob};
 use rotor_core::{Backend, BackendHandle, EventSet, Interest, Time, Token, Wake};
+
+/// How many offloaded jobs may wait, as in a pool by default.
+const JOBS_MAX: usize = 1_024;
 
 /// A world of scripted sockets: a test's handle of the backend.
 ///
@@ -32,6 +37,9 @@ struct WorldState {
     accepted: RefCell<Vec<Box<dyn Any>>>,
     /// The ends of hanging attempts to connect, oldest first.
     hanging: RefCell<Vec<Box<dyn Any>>>,
+    /// Offloaded work that has not run yet, oldest first.
+    jobs: RefCell<Vec<OffloadJob>>,
+    refuses_jobs: Cell<bool>,
 }
 
 /// A source of readiness: a scripted socket or listener.
@@ -97,6 +105,8 @@ impl World {
             has_narrow_edges: Cell::new(false),
             accepted: RefCell::default(),
             hanging: RefCell::default(),
+            jobs: RefCell::default(),
+            refuses_jobs: Cell::new(false),
         };
         World { state: Rc::new(state) }
     }
@@ -124,6 +134,13 @@ impl World {
     /// like epoll.
     pub fn narrow_edges(&self) {
         self.state.has_narrow_edges.set(true);
+    }
+
+    /// Sets whether offloaded work is refused, as by a pool without room. By default it is accepted,
+    /// and runs on the test's thread, in the order in which it was offloaded, when the loop next
+    /// waits; that takes no time on the clock.
+    pub fn refuse_jobs(&self, refuses: bool) {
+        self.state.refuses_jobs.set(refuses);
     }
 
     pub(super) fn has_narrow_edges(&self) -> bool {
@@ -176,9 +193,18 @@ impl World {
         }
     }
 
-    /// Returns whether an edge waits to be delivered.
+    /// Returns whether an edge waits to be delivered, or offloaded work to be done.
     pub fn has_events(&self) -> bool {
-        !self.state.edges.borrow().is_empty()
+        !self.state.edges.borrow().is_empty() || !self.state.jobs.borrow().is_empty()
+    }
+
+    fn run_jobs(&self) {
+        // Taken out, because the jobs are the user's code, which may close a socket of this world.
+        for job in self.state.jobs.take() {
+            let run = || job.run(&JobStart::after(Duration::ZERO));
+            // The job's future already reports the panic.
+            let _ = catch_unwind(AssertUnwindSafe(run));
+        }
     }
 
     fn is_same(&self, other: &World) -> bool {
@@ -261,6 +287,16 @@ impl BackendHandle for MemoryHandle {
         bytes.fill(1);
         Ok(())
     }
+
+    fn offload(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
+        let state = &self.world.state;
+        if state.refuses_jobs.get() || state.jobs.borrow().len() >= JOBS_MAX {
+            return false;
+        }
+        let job = make();
+        state.jobs.borrow_mut().push(job);
+        true
+    }
 }
 
 struct NoWaker;
@@ -286,6 +322,7 @@ impl Backend for Memory {
         if !self.world.has_events() {
             return Ok(());
         }
+        self.world.run_jobs();
         // Taken out, because a source that is dropped with its edge may report others.
         let mut edges = self.world.state.edges.take();
         ready.extend(edges.drain(..).filter_map(Edge::deliver));
