@@ -22,6 +22,9 @@ const CONNECTIONS_MAX: usize = 64;
 /// How long a connection may wait for a request. Usually each probe makes a new connection.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// How long the last probes may take after the end of the service, if a successor has the port.
+const LAST_PROBES_TIME_MAX: Duration = Duration::from_secs(1);
+
 type Port = LoopInstance<HttpAccept<HealthServer<()>, TcpListener>>;
 
 /// A port only for probes, with a thread and a loop of its own. It is closed when this value is
@@ -147,9 +150,10 @@ fn open(health: Health, source: PortSource) -> io::Result<(Port, SocketAddr)> {
 
 impl Drop for HealthPort {
     fn drop(&mut self) {
-        // If it drains, because a successor has its listener, the last probes are answered first.
-        if !self.handle.is_ending() {
-            self.handle.stop();
+        match self.handle.is_ending() {
+            // It drains, because a successor has its listener: the last probes are answered first.
+            true => self.handle.drain(LAST_PROBES_TIME_MAX),
+            false => self.handle.stop(),
         }
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has printed that.
