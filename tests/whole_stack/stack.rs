@@ -262,17 +262,13 @@ impl Stack {
                     finished += 1;
                 }
                 Some(End { cause: Cause::Peer, code, .. }) if *code == Code::GOING_AWAY => {}
-                Some(End {
-                    cause: Cause::Lost | Cause::PongTimeout | Cause::CloseTimeout, ..
-                }) => {}
+                Some(end) if end.is_lost() => {}
                 Some(_) => return Err(format!("{conversation}: {ends:?}").into()),
                 None => {}
             }
             match server {
-                None
-                | Some(End {
-                    cause: Cause::Lost | Cause::PongTimeout | Cause::CloseTimeout, ..
-                }) => {}
+                None => {}
+                Some(end) if end.is_lost() => {}
                 Some(End { cause: Cause::Peer, code, .. }) if *code == Code::NORMAL => {}
                 Some(End { cause: Cause::Handler, code, .. }) if *code == Code::GOING_AWAY => {}
                 Some(_) => return Err(format!("{conversation}: {ends:?}").into()),

@@ -23,6 +23,13 @@ pub(crate) struct End {
     pub(crate) received: u32,
 }
 
+impl End {
+    /// Returns whether the other side did not end it.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self.cause, Cause::Lost | Cause::PongTimeout | Cause::CloseTimeout)
+    }
+}
+
 /// The ends of one conversation: the client's, the server's.
 pub(crate) type Ends = [Option<End>; 2];
 
@@ -236,10 +243,20 @@ impl<C: HasLog> Handler for Talks<C> {
         let seen =
             End { code: end.code, cause: end.cause, sent: self.sent, received: self.received };
         let mut log = lock(scope.log());
-        let ends = log.ends.entry(self.conversation).or_default();
-        if ends[self.side].replace(seen).is_some() {
-            drop(log);
-            self.complain("two ends".to_owned(), scope);
+        let end = &mut log.ends.entry(self.conversation).or_default()[self.side];
+        match end {
+            // A request whose connection was lost before the response came may be made again, so
+            // the server opens the conversation again. One of the two is lost there, too.
+            Some(earlier) if self.side == 1 && (earlier.is_lost() || seen.is_lost()) => {
+                if earlier.is_lost() {
+                    *earlier = seen;
+                }
+            }
+            Some(_) => {
+                drop(log);
+                self.complain("two ends".to_owned(), scope);
+            }
+            None => *end = Some(seen),
         }
     }
 }

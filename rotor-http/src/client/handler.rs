@@ -41,7 +41,8 @@ use crate::semantics::trailers::Trailers;
 /// therefore made a second time, once, on a new connection, if all of these hold: its connection had
 /// served another request before, or had waited for one; no part of a response has arrived; its
 /// method is idempotent (RFC 9110 §9.2.2); and it was written completely in `prepare_request`, so
-/// that the handler has lost nothing.
+/// that the handler has lost nothing. A request that offers an upgrade is a GET in this sense: the
+/// server may switch protocols for it twice, and one of the two ends with its connection.
 ///
 /// An HTTP/2 server may say that it has not processed a request (REFUSED_STREAM, or a GOAWAY that
 /// excludes it). Such a request is made again, whatever its method, if it was written completely in
