@@ -58,7 +58,7 @@ impl Joined {
                             self.pass_on(key.id());
                         }
                     }
-                    Payload::Memory(memory, _) => self.spare.push(memory),
+                    Payload::Memory(memory) => self.spare.push(memory),
                     Payload::Nothing => assert!(result >= 0, "a socket broke: {result}"),
                 }
                 if is_last && key.kind() == Kind::Receive {
@@ -78,6 +78,6 @@ impl Joined {
         let mut memory = self.spare.pop().unwrap_or_default();
         memory.clear();
         memory.push(1);
-        self.ring.send(output.as_fd(), memory, 0, id);
+        self.ring.send(output.as_fd(), memory, id);
     }
 }

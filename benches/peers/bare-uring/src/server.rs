@@ -61,6 +61,8 @@ struct Connection {
     owed: usize,
     is_receiving: bool,
     is_sending: bool,
+    /// What waits for room in the socket.
+    unsent: Option<Vec<u8>>,
 }
 
 impl Server {
@@ -75,6 +77,7 @@ impl Server {
             }
             Kind::Receive => self.received(key.id(), result, is_last, payload),
             Kind::Send => self.sent(key.id(), result, payload),
+            Kind::Room => self.send_unsent(key.id()),
             _ => {}
         }
         Ok(())
@@ -98,6 +101,7 @@ impl Server {
                 owed: 0,
                 is_receiving: false,
                 is_sending: false,
+                unsent: None,
             });
             self.receive(id);
         }
@@ -141,28 +145,48 @@ impl Server {
         for _ in 0..std::mem::take(&mut connection.owed) {
             memory.extend_from_slice(&self.answer.bytes);
         }
-        self.send(id, memory, 0);
+        self.send(id, memory);
     }
 
-    fn send(&mut self, id: Id, memory: Vec<u8>, from: usize) {
+    fn send(&mut self, id: Id, memory: Vec<u8>) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(socket) = &connection.socket else { return };
         connection.is_sending = true;
-        self.ring.send(socket.as_fd(), memory, from, id);
+        self.ring.send(socket.as_fd(), memory, id);
     }
 
     fn sent(&mut self, id: Id, result: i32, payload: Payload) {
-        let Payload::Memory(memory, from) = payload else { return };
+        let Payload::Memory(mut memory) = payload else { return };
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.is_sending = false;
-        let left = memory.len() - from;
-        match usize::try_from(result) {
-            Ok(count) if count > 0 && count < left => return self.send(id, memory, from + count),
-            Ok(count) if count == left && !self.answer.close => {}
+        let is_full = result == -rustix::io::Errno::AGAIN.raw_os_error();
+        match usize::try_from(if is_full { 0 } else { result }) {
+            Ok(count) if count < memory.len() => {
+                memory.drain(..count);
+                return self.wait_for_room(id, memory);
+            }
+            Ok(_) if !self.answer.close => {}
             _ => self.close(id),
         }
         self.spare.push(memory);
         self.send_owed(id);
+        self.forget(id);
+    }
+
+    /// Sends the rest when the socket has room: the ring's sends do not wait for that.
+    fn wait_for_room(&mut self, id: Id, memory: Vec<u8>) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(socket) = &connection.socket else { return self.forget(id) };
+        connection.is_sending = true;
+        connection.unsent = Some(memory);
+        self.ring.poll(socket.as_fd(), Watch::Room(id));
+    }
+
+    fn send_unsent(&mut self, id: Id) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.is_sending = false;
+        let Some(memory) = connection.unsent.take() else { return };
+        self.send(id, memory);
         self.forget(id);
     }
 
@@ -171,6 +195,9 @@ impl Server {
         if let Some(socket) = connection.socket.take() {
             if connection.is_receiving {
                 self.ring.cancel(id.key(Kind::Receive));
+            }
+            if connection.unsent.is_some() {
+                self.ring.cancel(id.key(Kind::Room));
             }
             self.ring.close(socket);
         }
