@@ -145,9 +145,10 @@ impl Link {
     }
 
     /// Returns whether input that had arrived before a drain is not handled yet, now that no more is
-    /// taken, and that is not because the handler holds it.
-    pub(crate) fn drain_waits_for_room(&self) -> bool {
-        !self.is_held && self.drain.is_some_and(|drain| drain.unread > 0)
+    /// taken, and that is not because the handler holds it. A message that is being decompressed
+    /// (`is_inflating`) is part of that input, though it is not in it any more.
+    pub(crate) fn drain_waits_for_room(&self, is_inflating: bool) -> bool {
+        !self.is_held && self.drain.is_some_and(|drain| drain.unread > 0 || is_inflating)
     }
 
     /// Records how many bytes are in the input. If there are more than before, the peer is alive:

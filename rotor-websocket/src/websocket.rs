@@ -172,7 +172,10 @@ impl<H: Handler> WebSocket<H> {
         let mut outcome = self.handle_input(transport, scope);
         let has_more = match outcome {
             InputOutcome::Needs(_) => false,
-            InputOutcome::Paused => self.link.has_yielded || self.link.drain_waits_for_room(),
+            InputOutcome::Paused => {
+                let is_inflating = self.incoming.is_inflating();
+                self.link.has_yielded || self.link.drain_waits_for_room(is_inflating)
+            }
             InputOutcome::Ended(..) => true,
         };
         if !has_more && let Some(drain) = self.link.drain.take() {

@@ -304,3 +304,23 @@ fn a_handler_that_holds_during_decompression_is_told_of_a_drain_at_once() {
     driver.drain(seconds(60));
     assert_eq!(shown_frames(&driver.take_received()), ["close 1001"]);
 }
+
+/// The message has used up its input, and its next turn of decompression waits for room.
+#[test]
+fn a_drain_waits_for_an_inflating_message_that_waits_for_room() {
+    let config = WebSocketConfig::new().unsent_high_water(1_000);
+    let (mut driver, counters) = open_reading(false, config);
+    let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
+    driver.limit_room(0);
+    driver.peer().send(&frame(0xc2, compressed_bytes(&mut codec, &noise(100_000))));
+    let turns = (0..100).take_while(|_| driver.test().turn() && counters.inflated_in_turns() < 3);
+    assert!((3..100).contains(&turns.count()), "{counters:?}");
+    let broadcast = "x".repeat(2_000);
+    driver.context_mut().on_wakeup = Some(broadcast.clone());
+    driver.wakeup();
+    driver.drain(seconds(60));
+    assert_eq!(driver.context().events, ["opened /"]);
+    driver.make_room(1_000_000);
+    let expected = [format!("text {broadcast}"), "binary 100000".into(), "close 1001".into()];
+    assert_eq!(shown_frames(&driver.take_received()), expected);
+}
