@@ -24,6 +24,8 @@ pub(crate) struct Outbox {
     queue: Vec<u8>,
     /// The send that the kernel has.
     in_flight: Option<Key>,
+    /// How many bytes the kernel has; at most two full queues.
+    sending: u32,
     /// Why nothing more will be sent.
     error: i32,
     /// `take_error` has returned the error.
@@ -86,7 +88,11 @@ impl Outbox {
         slices: &[IoSlice<'_>],
         memory: impl FnOnce() -> Vec<u8>,
     ) -> io::Result<usize> {
-        let mut room = QUEUE_BYTES_MAX.saturating_sub(self.queue.len());
+        // The rest of a send comes back into the queue, so both have their bound together.
+        let held = self.queue.len() + self.sending as usize;
+        let mut room = (2 * QUEUE_BYTES_MAX)
+            .saturating_sub(held)
+            .min(QUEUE_BYTES_MAX.saturating_sub(self.queue.len()));
         if room == 0 {
             return Err(self.wait_for_room());
         }
@@ -131,7 +137,10 @@ impl Outbox {
     /// Takes the data to be sent now, unless a send is under way. The caller must submit it.
     pub(crate) fn take_next(&mut self) -> Option<Vec<u8>> {
         let is_next = self.in_flight.is_none() && !self.queue.is_empty() && self.error == 0;
-        is_next.then(|| mem::take(&mut self.queue))
+        is_next.then(|| {
+            self.sending = self.queue.len() as u32;
+            mem::take(&mut self.queue)
+        })
     }
 
     /// Takes back the memory of a send of which the kernel has taken only the first `sent` bytes. The
@@ -170,6 +179,7 @@ impl Outbox {
     /// negative error.
     pub(crate) fn on_sent(&mut self, result: i32, len: usize) -> SendOutcome {
         self.in_flight = None;
+        self.sending = 0;
         if self.error != 0 {
             // It was given up: before the cancellation, some or all of the data may have been sent.
             let all_was_sent = usize::try_from(result).is_ok_and(|count| count >= len);
@@ -292,6 +302,20 @@ mod tests {
             outbox.put_back(b"three".to_vec(), 2);
             assert_eq!((outbox.is_empty(), outbox.queue.len()), (false, expected.len()));
             assert_eq!(outbox.take_next().as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn short_sends_and_later_writes_together_keep_to_two_queues() {
+        let mut outbox = Outbox::default();
+        for _ in 0..10 {
+            let _full = write(&mut outbox, &[b'x'; 60_000]);
+            let memory = outbox.take_next().expect("there is something to send");
+            outbox.set_in_flight(Id::new(0, 0).key(Kind::Send));
+            let _full = write(&mut outbox, &[b'y'; 60_000]);
+            assert!(memory.len() + outbox.queue.len() <= 2 * QUEUE_BYTES_MAX);
+            assert_eq!(outbox.on_sent(20_000, memory.len()), SendOutcome::Partial(20_000));
+            outbox.put_back(memory, 20_000);
         }
     }
 
