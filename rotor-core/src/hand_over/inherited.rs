@@ -52,9 +52,10 @@ impl Inherited {
         }
     }
 
-    /// Logs which sockets nobody has requested, if that `is_mistake`. None of them is passed on to
-    /// the processes that this one starts (sd_listen_fds(3) sets FD_CLOEXEC, too). They stay open:
-    /// the manager has them as well, so closing them here would refuse no client.
+    /// Logs which TCP, UDP and Unix sockets (streams and datagrams) nobody has requested, if that
+    /// `is_mistake`. None of them is passed on to the processes that this one starts
+    /// (sd_listen_fds(3) sets FD_CLOEXEC, too). They stay open: the manager has them as well, so
+    /// closing them here would refuse no client.
     pub(super) fn report_rest(mut self, is_mistake: bool) {
         for index in 0..self.sockets.len() {
             if keep_from_children(&mut self.sockets, index) && is_mistake {
@@ -94,12 +95,14 @@ impl Inherited {
     pub(super) fn tcp(&mut self, name: &str) -> (Vec<TcpListener>, io::Result<()>) {
         let (mut listeners, mut result) = (Vec::new(), Ok(()));
         for index in self.indices(name) {
-            let taken = self.sockets.take_tcp_listener(index);
-            match taken
-                .and_then(|taken| taken.map(|taken| require_listening(name, taken)).transpose())
-            {
-                Ok(taken) => listeners.extend(taken),
-                Err(error) => result = Err(self.note_refusal(name, error)),
+            match self.sockets.take_tcp_listener(index) {
+                Ok(None) => {}
+                Ok(Some(taken)) => match require_listening(name, taken) {
+                    Ok(listener) => listeners.push(listener),
+                    Err(error) => result = Err(self.note_refusal(name, error)),
+                },
+                // Of another kind: it is still there, to be requested as what it is.
+                Err(error) => result = Err(error),
             }
         }
         (listeners, result)

@@ -153,6 +153,21 @@ fn a_refused_inherited_socket_is_refused_at_the_next_address_too() {
     let _other = hand_over.tcp("admin", ANY, &ListenOptions::new(), 1).expect("it is opened");
 }
 
+#[test]
+fn an_inherited_socket_of_another_kind_can_be_requested_as_what_it_is() {
+    let name = "descriptors::an_inherited_socket_of_another_kind_can_be_requested_as_what_it_is";
+    let place = Place::new();
+    let listener = UnixListener::bind(place.0.join("web")).expect("the path is free");
+    if !is_in_own_process_with(name, listener) {
+        return;
+    }
+    let mut hand_over = at(&place).expect("nobody is in the way");
+    hand_over.tcp("web", ANY, &ListenOptions::new(), 1).expect_err("it is a Unix socket");
+    let other = place.0.join("other");
+    hand_over.unix("web", &other, &ListenOptions::new()).expect("it is one");
+    assert!(!other.exists(), "another one was opened");
+}
+
 /// Whether the first descriptor after the standard ones is passed on to children.
 fn is_inheritable() -> bool {
     const CLOSE_ON_EXEC: u32 = 0o2_000_000;
