@@ -278,6 +278,7 @@ impl World {
     pub(crate) fn close_end(&mut self, link: Key, side: u8) {
         let _ = self.deregister_end(link, side);
         let Some(found) = self.links.get_mut(link) else { return };
+        let knows_end = found.ends[usize::from(other_side(side))].input.ended;
         let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
         let host = end.host;
         end.is_open = false;
@@ -307,8 +308,9 @@ impl World {
                 self.send_segment(link, side, SegmentContent::Reset);
             } else if !was_shut {
                 self.send_segment(link, side, SegmentContent::End);
-            } else if is_local {
-                // The end of the stream was known; that nobody reads any more is new.
+            } else if is_local && knows_end {
+                // That nobody reads any more is new. If the end is still on its way, both come
+                // together.
                 self.edge(link, other_side(side), EventSet::READ_CLOSED | EventSet::WRITE_CLOSED);
             }
         }
