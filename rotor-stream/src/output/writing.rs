@@ -90,10 +90,11 @@ impl Output {
     /// end, and nobody else is told of it.
     #[cold]
     pub(crate) fn log_file_failure(&self, error: &io::Error, now: Time) {
-        use io::ErrorKind::{InvalidData, Other};
+        use io::ErrorKind::{InvalidData, Other, OutOfMemory, WriteZero};
         let Some((file, ..)) = self.front_file() else { return };
-        // The last two are errors of wrapping sockets.
-        if is_connection_lost(error) || matches!(error.kind(), InvalidData | Other) {
+        // A lack of memory is the kernel's; the others are errors of wrapping sockets.
+        let is_elsewhere = matches!(error.kind(), OutOfMemory | InvalidData | Other | WriteZero);
+        if is_connection_lost(error) || is_elsewhere {
             return;
         }
         if let Some(others) = FILE_FAILURES.try_pass(now) {
