@@ -69,9 +69,9 @@ impl ResolverConfig {
     /// Sets hosts whose addresses are known. Default: none.
     ///
     /// Some names have a fixed meaning unless they are among these hosts. No server is asked about
-    /// them, even if an alias or the search list leads to them. `localhost` and names that end in it are this machine,
-    /// and have no records but those of its addresses (RFC 6761 §6.3). `invalid` and `onion` and
-    /// names that end in them do not exist (§6.4, RFC 7686 §2).
+    /// them, even if an alias or the search list leads to them. `localhost` and names that end in
+    /// it are this machine, and have no records but those of its addresses (RFC 6761 §6.3).
+    /// `invalid` and `onion` and names that end in them do not exist (§6.4, RFC 7686 §2).
     pub fn hosts(mut self, hosts: Hosts) -> ResolverConfig {
         self.hosts = hosts;
         self
@@ -101,8 +101,8 @@ impl ResolverConfig {
 
     /// Sets how many questions may be asked of servers at a time; further questions wait for their
     /// turn. A question that no lookup waits for any more is asked of no further server, and if
-    /// another one needs its place, the server has one second for its answer. Each takes a slot of the loop, a socket and, over TCP, up to 64 KiB. At least 1;
-    /// default 128.
+    /// another one needs its place, the server has one second for its answer. Each question under
+    /// way takes a slot of the loop, a socket and, over TCP, up to 64 KiB. At least 1; default 128.
     #[doc(alias = "exchanges_max")]
     pub fn queries_max(mut self, queries: usize) -> ResolverConfig {
         self.queries_max = queries.max(1);
