@@ -147,8 +147,11 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             self.ending += 1;
             return TakeResult::End;
         }
-        // It would never become idle, and could not end for that request then.
-        if origin.connections() >= self.per_origin_max && origin.try_end_for_repeated(id) {
+        // It would never become idle, and could not end for that request then. At the limit of all
+        // connections, those that are ending already give their places to the servers that wait.
+        let is_full = origin.connections() >= self.per_origin_max
+            || (self.connections >= self.connections_max && self.blocked.len() > self.ending);
+        if is_full && origin.try_end_for_repeated(id) {
             self.ending += 1;
             return TakeResult::End;
         }
@@ -328,8 +331,8 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
     }
 
     fn end_longest_idle(&mut self) -> Option<W> {
-        // This goes through all servers, but seldom: only if the limit of all connections is
-        // reached.
+        // This goes through all servers. Without a place for another connection, and while servers
+        // wait for one, that is done for each connection that becomes idle.
         let idle =
             self.by_name.values_mut().filter_map(|origin| Some((origin.idle_since()?, origin)));
         idle.min_by_key(|(since, _)| *since).and_then(|(_, origin)| origin.end_idle())

@@ -153,20 +153,26 @@ fn a_repeated_request_has_a_connection_make_room_when_it_becomes_idle() {
 
 #[test]
 fn a_repeated_request_is_not_held_up_by_later_ones() {
-    let mut origins = origins(2, 9, 9);
-    (1..=2).for_each(|job| origins.add("a", job, 1).expect("there is room"));
-    let ids = [connect(&mut origins).1, connect(&mut origins).1];
-    assert_eq!(ids.map(|id| take(&mut origins, "a", id)), [TakeResult::Job(1), TakeResult::Job(2)]);
-    // It comes from another way to the server, so no place of this one has become free.
-    origins.add_repeated("a", 7, 1);
-    (3..=5).for_each(|job| origins.add("a", job, 1).expect("there is room"));
-    assert_eq!(origins.next_action(true), PoolAction::Nothing, "all are at work");
-    assert_eq!(take(&mut origins, "a", ids[0]), TakeResult::End);
-    assert_eq!(take(&mut origins, "a", ids[1]), TakeResult::Job(3), "one is enough");
-    origins.remove(&"a", ids[0]);
-    let (_, new) = connect(&mut origins);
-    assert_eq!(take(&mut origins, "a", new), TakeResult::Job(7));
-    assert_eq!(take(&mut origins, "a", ids[1]), TakeResult::Job(4));
+    // At the limit of each server, and at that of all connections.
+    for (per_origin, total) in [(2, 9), (3, 2)] {
+        let mut origins = origins(per_origin, total, 9);
+        (1..=2).for_each(|job| origins.add("a", job, 1).expect("there is room"));
+        let ids = [connect(&mut origins).1, connect(&mut origins).1];
+        assert_eq!(
+            ids.map(|id| take(&mut origins, "a", id)),
+            [TakeResult::Job(1), TakeResult::Job(2)]
+        );
+        // It comes from another way to the server, so no place of this one has become free.
+        origins.add_repeated("a", 7, 1);
+        (3..=5).for_each(|job| origins.add("a", job, 1).expect("there is room"));
+        assert_eq!(origins.next_action(true), PoolAction::Nothing, "all are at work");
+        assert_eq!(take(&mut origins, "a", ids[0]), TakeResult::End);
+        assert_eq!(take(&mut origins, "a", ids[1]), TakeResult::Job(3), "one is enough");
+        origins.remove(&"a", ids[0]);
+        let (_, new) = connect(&mut origins);
+        assert_eq!(take(&mut origins, "a", new), TakeResult::Job(7));
+        assert_eq!(take(&mut origins, "a", ids[1]), TakeResult::Job(4));
+    }
 }
 
 #[test]
