@@ -263,6 +263,37 @@ fn a_handler_that_goes_on_after_its_exchange_is_not_told_of_a_lost_connection() 
     }
 }
 
+/// A request that was written in one call may still be unsent when its response is complete.
+#[test]
+fn a_handler_that_goes_on_is_told_of_a_loss_if_its_request_is_unsent() {
+    let body: &str = "x".repeat(1 << 20).leak();
+    let plan = || Probe { waits_after: true, ..Probe::post(BodyPlan::Whole(body)) };
+    let mut driver = connection(Limits::new(), []);
+    driver.limit_room(1_000);
+    driver.context_mut().plans.push_back(plan());
+    driver.wakeup();
+    driver.send(OK);
+    assert_eq!(outcome(&mut driver), None);
+    driver.reset();
+    let lost = outcome(&mut driver).expect("a part of the request is unsent");
+    assert!(lost.starts_with("Network: Lost("), "{lost}");
+    for ends in [false, true] {
+        // The window of the stream is smaller than the body.
+        let mut server = Server::new([plan()]);
+        server.send(&page(1, "hi"));
+        if ends {
+            server.driver.end();
+        }
+        assert_eq!(server.outcome(0), "nothing yet", "{ends}");
+        match ends {
+            true => server.driver.advance(seconds(100)),
+            false => server.driver.reset(),
+        }
+        let lost = server.outcome(0);
+        assert!(lost.starts_with("Network: Lost("), "{ends}: {lost}");
+    }
+}
+
 /// The end of the input does not hide that the rest of a request cannot be sent.
 #[test]
 fn a_request_on_a_stream_that_goes_on_after_its_response_fails_with_its_connection() {

@@ -97,7 +97,9 @@ impl<K: Client> Exchange<K> {
         let deadline = self.next_deadline(io);
         let wait = match input {
             // A response that arrives before the connection is lost is not lost with it.
-            None if self.outlives_connection() => Wait::held(deadline),
+            None if self.outlives_connection(!io.transport.output.is_empty()) => {
+                Wait::held(deadline)
+            }
             input => Wait::input(input, deadline),
         };
         wait.or_flush(flush)

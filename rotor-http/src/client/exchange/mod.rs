@@ -207,12 +207,16 @@ impl<K: Client> Exchange<K> {
 
     /// Returns whether a loss of the connection need not concern the handler, at least not yet: a
     /// part of the response may be here that was not passed on, or its end; or nothing is missing of
-    /// request and response, and the handler waits for something else.
-    pub(super) fn outlives_connection(&self) -> bool {
+    /// request and response, and the handler waits for something else. A request that
+    /// is written may still be unsent.
+    pub(super) fn outlives_connection(&self, has_unsent: bool) -> bool {
         self.holds_head()
             || self.body.has_rest()
             || self.is_storing()
-            || (self.request.is_done() && !self.body.awaits_head() && !self.is_switched)
+            || (self.request.is_done()
+                && !has_unsent
+                && !self.body.awaits_head()
+                && !self.is_switched)
     }
 
     /// Returns whether the body is being stored; all of it may have arrived.

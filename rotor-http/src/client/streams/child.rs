@@ -120,10 +120,9 @@ impl<K: Client> Child<K> {
     /// or goes on although nothing is missing of request and response.
     pub(super) fn outlives_connection(&self) -> bool {
         !self.state.is_receiving()
-            && self
-                .exchange
-                .as_ref()
-                .is_some_and(|exchange| self.held_heads.is_some() || exchange.outlives_connection())
+            && self.exchange.as_ref().is_some_and(|exchange| {
+                self.held_heads.is_some() || exchange.outlives_connection(!self.output.is_empty())
+            })
     }
 
     /// Returns whether the head of the request is written.
