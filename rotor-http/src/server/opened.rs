@@ -103,6 +103,12 @@ impl TakeOver<'_> {
             hand_over = hand_over.service_manager(manager);
         }
         let is_successor = hand_over.has_predecessor();
+        // Inherited sockets without names are given out in the order of the calls, and the port for
+        // probes comes after the service.
+        let queues = open_first(self.addresses, |address| {
+            Ok(hand_over.tcp(name, *address, options, threads)?)
+        })?;
+        let address = queues.local_address();
         let (mut port, mut waiting_port) = (None, None);
         if let Some(settings) = self.port {
             let listeners = hand_over.tcp(PORT_NAME, settings.address, &ListenOptions::new(), 1);
@@ -114,10 +120,6 @@ impl TakeOver<'_> {
                 false => port = Some(open_port(settings, listener)?),
             }
         }
-        let queues = open_first(self.addresses, |address| {
-            Ok(hand_over.tcp(name, *address, options, threads)?)
-        })?;
-        let address = queues.local_address();
         let on_started = move |group: &LoopGroup| {
             let mut health = None;
             if let Some((settings, listener)) = waiting_port {

@@ -293,7 +293,9 @@ impl<K, L> Serve<K, L> {
     ///
     /// With a [hand-over](Serve::hand_over), the port is handed over as well, under the name
     /// `health`. Its predecessor answers until this process serves, and then this one does. So
-    /// probes find the service ready all the time, also while the predecessor drains.
+    /// probes find the service ready all the time, also while the predecessor drains. Of sockets
+    /// that a service manager gives to the process without names, the first is that of the service,
+    /// and the second is that of this port.
     // Inlined, like `Health::serve_at` (decision 54).
     #[inline]
     #[doc(alias = "liveness")]

@@ -3,8 +3,10 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;
@@ -115,6 +117,40 @@ fn port_for_probes(path: &Path) -> SocketAddr {
     let mut asking = until("it gives its listeners", || HandOver::at(path).ok());
     let port = asking.tcp("health", ANY, &ListenOptions::new(), 1).expect("it has it");
     port.local_address()
+}
+
+/// Tells a process that it plays the service to which sockets are given.
+const GIVEN: &str = "ROTOR_TEST_GIVEN_SOCKETS";
+
+#[test]
+fn sockets_without_names_are_that_of_the_service_and_that_for_probes() {
+    if let Some(path) = std::env::var_os(GIVEN) {
+        let health = Health::new(Pulses::new());
+        let server = Serve::new("127.0.0.1:0").hand_over(path).health_at(health, ANY);
+        server.run_fn(hello, || ()).expect("it is ended");
+        return;
+    }
+    let directory = Directory::create();
+    let [service, port] = [(); 2].map(|()| std::net::TcpListener::bind(ANY).expect("a free port"));
+    let addresses = [&service, &port].map(|socket| socket.local_addr().expect("it is bound"));
+    // The shell duplicates them to the first descriptors after the standard ones.
+    let script = "LISTEN_FDS=2 LISTEN_PID=$$ exec \"$0\" --exact \"$1\" 3<&0 4<&1 0</dev/null 1>&2";
+    let test = "succession::sockets_without_names_are_that_of_the_service_and_that_for_probes";
+    let mut process = Command::new("sh")
+        .args(["-c", script])
+        .arg(std::env::current_exe().expect("it has a path"))
+        .arg(test)
+        .env(GIVEN, directory.join("control"))
+        .stdin(OwnedFd::from(service))
+        .stdout(OwnedFd::from(port))
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it can be started");
+    let answers = addresses.map(request);
+    process.kill().expect("it still runs");
+    process.wait().expect("it was started");
+    assert!(answers[0].ends_with("hello\n"), "{answers:?}");
+    assert!(answers[1].contains(" 404 "), "{answers:?}");
 }
 
 #[test]
