@@ -25,6 +25,8 @@ struct Queue {
     incremental: VecDeque<u32>,
     /// If there are both, the next turn is one of `incremental`.
     is_incremental_next: bool,
+    /// The same before the stream that was returned last.
+    was_incremental_next: bool,
 }
 
 impl Schedule {
@@ -90,6 +92,15 @@ impl Schedule {
         }
     }
 
+    /// Takes back the turn of the stream that [`next_stream`](Schedule::next_stream) has just
+    /// returned, which has not sent anything and is to be removed. Otherwise, if the window is used
+    /// up after each turn, the same kind would have every turn: what the other kind could not use
+    /// would count as its own.
+    pub(crate) fn skip_turn(&mut self, priority: Priority) {
+        let queue = self.queue(urgency(priority));
+        queue.is_incremental_next = queue.was_incremental_next;
+    }
+
     /// Returns the queue of this urgency, which is created if necessary.
     fn queue(&mut self, urgency: u8) -> &mut Queue {
         let at = match self.queues.binary_search_by_key(&urgency, |queue| queue.urgency) {
@@ -113,6 +124,7 @@ impl Queue {
     fn next(&mut self) -> Option<u32> {
         let takes_incremental =
             self.in_order.is_empty() || (self.is_incremental_next && !self.incremental.is_empty());
+        self.was_incremental_next = self.is_incremental_next;
         self.is_incremental_next = !takes_incremental;
         if takes_incremental {
             let stream = self.incremental.pop_front()?;
@@ -179,6 +191,28 @@ mod tests {
             }
             assert_eq!(schedule.next_stream(), Some(stream));
         }
+    }
+
+    #[test]
+    fn streams_that_could_not_send_leave_the_turn_to_their_kind() {
+        let incremental = Priority { urgency: 3, is_incremental: true };
+        let all = [(1, Priority::DEFAULT), (3, incremental), (5, Priority::DEFAULT)];
+        let mut schedule = Schedule::new();
+        let mut first = Vec::new();
+        for _ in 0..6 {
+            all.iter().for_each(|(stream, priority)| schedule.insert(*stream, *priority));
+            let mut has_sent = false;
+            while let Some(stream) = schedule.next_stream() {
+                let (_, priority) = all.iter().find(|(own, _)| *own == stream).expect("known");
+                if std::mem::replace(&mut has_sent, true) {
+                    schedule.skip_turn(*priority);
+                } else {
+                    first.push(stream);
+                }
+                assert!(schedule.remove(stream, *priority));
+            }
+        }
+        assert_eq!(first, [1, 3, 1, 3, 1, 3]);
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub(crate) enum TurnOutcome {
     GoesOn,
     /// There was no room at all.
     NoRoom,
+    /// The window is used up. The stream leaves the schedule until there is more.
+    NoWindow,
 }
 
 impl Turn {

@@ -24,8 +24,12 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
                 continue;
             }
             let turn = self.send(at, io);
-            if turn != TurnOutcome::Over {
-                self.schedule.keep_turn(key, PRIORITY);
+            match turn {
+                TurnOutcome::Over => {}
+                TurnOutcome::NoWindow => self.schedule.skip_turn(PRIORITY),
+                TurnOutcome::GoesOn | TurnOutcome::NoRoom => {
+                    self.schedule.keep_turn(key, PRIORITY);
+                }
             }
             if turn == TurnOutcome::NoRoom {
                 self.waits_for_room = true;
@@ -164,7 +168,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         let outcome = self.frames.put_data(data, room, io.transport.output);
         let SentData { bytes, is_end, is_cut, is_credited } = match outcome {
             DataOutcome::Sent(sent) => sent,
-            DataOutcome::NoWindow => return TurnOutcome::Over,
+            DataOutcome::NoWindow => return TurnOutcome::NoWindow,
             DataOutcome::NoRoom => return TurnOutcome::NoRoom,
         };
         child.send_watch.count_sent(bytes, &io.config.limits, io.scope.now());

@@ -26,8 +26,12 @@ impl<S: Server> Streams<S> {
         while let Some(stream) = self.schedule.next_stream() {
             let Some(at) = self.find(stream) else { break };
             let turn = self.send(at, io);
-            if turn != TurnOutcome::Over {
-                self.schedule.keep_turn(stream, self.children[at].priority);
+            match turn {
+                TurnOutcome::Over => {}
+                TurnOutcome::NoWindow => self.schedule.skip_turn(self.children[at].priority),
+                TurnOutcome::GoesOn | TurnOutcome::NoRoom => {
+                    self.schedule.keep_turn(stream, self.children[at].priority);
+                }
             }
             if turn == TurnOutcome::NoRoom {
                 self.waits_for_room = true;
@@ -116,7 +120,7 @@ impl<S: Server> Streams<S> {
         let put = self.frames.put_data(data, room, io.transport.output);
         let SentData { bytes, is_end, is_cut, is_credited } = match put {
             DataOutcome::Sent(sent) => sent,
-            DataOutcome::NoWindow => return TurnOutcome::Over,
+            DataOutcome::NoWindow => return TurnOutcome::NoWindow,
             DataOutcome::NoRoom => return TurnOutcome::NoRoom,
         };
         child.send_watch.count_sent(bytes, io.config.limits_ref(), io.scope.now());

@@ -440,6 +440,37 @@ fn responses_take_turns_however_small_the_shared_window_is() {
     }
 }
 
+/// A stream that finds the window used up has not had its turn.
+#[test]
+fn responses_of_both_kinds_take_turns_however_small_the_window_is() {
+    const BOTH: &[&[&str]] = &[
+        &["u=3", "u=3,i"],
+        &["u=3,i", "u=3"],
+        &["u=3", "u=3,i", "u=3"],
+        &["u=3,i", "u=3", "u=3,i", "u=3,i"],
+    ];
+    for (priorities, more) in BOTH
+        .iter()
+        .flat_map(|priorities| [10_000, 16_384, 33_000, 65_535].map(|more| (*priorities, more)))
+    {
+        let mut client = Client::silent(config());
+        client.send(&preface_and_settings(&[(4, 1 << 30)]));
+        for (stream, priority) in (1..).step_by(2).zip(priorities) {
+            let fields = [("priority", *priority)];
+            client.send(&headers(stream, "GET", "/big", &fields, true));
+        }
+        let mut got = [0, 0];
+        while got[0].max(got[1]) < BIG / 2 {
+            client.send(&window_update(0, more));
+            got = [0, 0];
+            for (stream, priority) in (1..).step_by(2).zip(priorities) {
+                got[usize::from(priority.ends_with('i'))] += client.body_len(stream);
+            }
+        }
+        assert!(got.iter().all(|octets| *octets > BIG * 2 / 5), "{priorities:?}, {more}: {got:?}");
+    }
+}
+
 #[test]
 fn a_priority_may_be_sent_before_and_after_the_request() {
     let mut client = Client::silent(config());
