@@ -102,14 +102,19 @@ fn a_successor_reports_itself_to_the_service_manager() {
     assert_eq!(received(&socket_of_next), None);
 }
 
-/// Asks a port for probes whether the process is ready.
-fn readiness(port: SocketAddr) -> String {
+/// A probe that takes less is answered in any case.
+const HASTE: Duration = Duration::from_millis(500);
+
+/// Asks a port for probes whether the process is ready. A process that has been followed waits one
+/// second for the probes of its connections, and this thread may be slower on a busy machine: then
+/// it gets no answer.
+fn readiness(port: SocketAddr) -> Option<String> {
     let mut client = TcpStream::connect(port).expect("it listens");
     let probe = b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-    client.write_all(probe).expect("there is room");
+    client.write_all(probe).ok()?;
     let mut answer = String::new();
-    client.read_to_string(&mut answer).expect("it is no reset");
-    answer
+    client.read_to_string(&mut answer).ok()?;
+    (!answer.is_empty()).then_some(answer)
 }
 
 /// The address of the port for probes, as it is handed over to a successor that does not stay.
@@ -168,12 +173,17 @@ fn probes_find_the_service_ready_throughout_a_succession() {
     until("the first one serves", || path.exists().then_some(()));
     let port = port_for_probes(&path);
     until("it is counted", || (rejected_successors.count() > 0).then_some(()));
-    until("it is ready", || readiness(port).contains(" 200 ").then_some(()));
+    until("it is ready", || readiness(port).filter(|answer| answer.contains(" 200 ")));
     let (ended, has_ended) = mpsc::channel::<()>();
     let prober = thread::spawn(move || {
         let mut count = 0;
         while has_ended.try_recv() == Err(mpsc::TryRecvError::Empty) {
-            let answer = readiness(port);
+            let answer = until("a probe is answered", || {
+                let begun = Instant::now();
+                let answer = readiness(port);
+                assert!(answer.is_some() || begun.elapsed() > HASTE, "it was in time");
+                answer
+            });
             assert!(answer.contains(" 200 "), "{answer}");
             count += 1;
         }
