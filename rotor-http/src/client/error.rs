@@ -358,7 +358,8 @@ fn is_local_failure(error: &Fatal) -> bool {
 /// Returns whether this computer had no descriptor, no memory, or no port of its own for a socket,
 /// be it that of a query for the server's addresses: the server was not even asked.
 fn is_out_of_resources(error: &Fatal) -> bool {
-    // The last one is the error of connect(2) if all ephemeral ports are in use.
+    // The last one is the error of connect(2) if all ephemeral ports are in use, and also if this
+    // computer has no address of the server's family, for example because IPv6 is disabled.
     const LACKING: [Errno; 5] =
         [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::NOBUFS, Errno::ADDRNOTAVAIL];
     let error = match error {
