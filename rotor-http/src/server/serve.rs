@@ -281,8 +281,14 @@ impl<K, L> Serve<K, L> {
     /// Probes are answered elsewhere: with [`health_at`](Serve::health_at) or
     /// [`serve_at`](Health::serve_at) on a port of their own, or by a handler
     /// ([`answer`](Health::answer)). Default: none.
+    ///
+    /// This replaces what was set before, also for the port of [`health_at`](Serve::health_at).
     #[doc(alias = "readiness")]
     pub fn health(mut self, health: Health) -> Serve<K, L> {
+        if let Some(port) = &mut self.settings.port {
+            // Nothing would be reported to the earlier one.
+            port.health = health.clone();
+        }
         self.settings.health = Some(health);
         self
     }

@@ -159,6 +159,20 @@ fn sockets_without_names_are_that_of_the_service_and_that_for_probes() {
 }
 
 #[test]
+fn a_port_for_probes_answers_for_the_health_that_was_set_last() {
+    let directory = Directory::create();
+    let path = directory.join("control");
+    let [replaced, health] = [(); 2].map(|()| Health::new(Pulses::new()));
+    let server = Serve::new("127.0.0.1:0").hand_over(&path);
+    let server = server.health_at(replaced, ANY).health(health);
+    let first = thread::spawn(move || server.run_fn(hello, || ()));
+    until("the first one serves", || path.exists().then_some(()));
+    let port = port_for_probes(&path);
+    until("it is ready", || readiness(port).filter(|answer| answer.contains(" 200 ")));
+    follow(&path, first);
+}
+
+#[test]
 fn probes_find_the_service_ready_throughout_a_succession() {
     let directory = Directory::create();
     let path = directory.join("control");
