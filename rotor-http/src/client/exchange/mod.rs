@@ -207,8 +207,8 @@ impl<K: Client> Exchange<K> {
 
     /// Returns whether a loss of the connection need not concern the handler, at least not yet: a
     /// part of the response may be here that was not passed on, or its end; or nothing is missing of
-    /// request and response, and the handler waits for something else. A request that
-    /// is written may still be unsent.
+    /// request and response, and the handler waits for something else. A request that is written
+    /// may still be unsent.
     pub(super) fn outlives_connection(&self, has_unsent: bool) -> bool {
         self.holds_head()
             || self.body.has_rest()
