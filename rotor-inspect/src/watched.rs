@@ -30,7 +30,10 @@ impl<M: Machine + 'static> LoopRequests for Broadcast<M> {
 
     fn decide(&self, token: Token, verdict: Verdict, port: Port<bool>) -> bool {
         let posted = self.post(move |mut machines, _| {
-            let _gone = port.set(machines.decide(token, verdict));
+            // If the requester has been told that the loop does not answer, nothing changes.
+            if !port.is_cancelled() {
+                let _gone = port.set(machines.decide(token, verdict));
+            }
         });
         posted.is_ok()
     }

@@ -242,11 +242,7 @@ fn an_unsupported_method_is_refused_with_the_allowed_ones() {
 fn a_connection_is_ended_only_by_a_request_that_passes_all_checks() {
     let bed = bed();
     let mut waits = bed.send_request("/wait");
-    let mut polls =
-        (0..POLLS_MAX).map(|_| bed.get("/api/machines?loop=main&state=waits%20forever"));
-    let all = polls.find(|all| all.contains(r#""matched":1,"#)).expect("it is shown");
-    let token = all.split(r#""token":""#).nth(1).and_then(|rest| rest.split('"').next());
-    let target = format!("/api/decide?loop=main&do=end&token={}", token.expect("a row"));
+    let target = format!("/api/decide?loop=main&do=end&token={}", waiting_token(&bed));
     let post = format!("POST {target} HTTP/1.1\r\nContent-Length: 0\r\n");
     for (fields, status) in [
         ("Host: localhost\r\n", "403"),
@@ -264,6 +260,32 @@ fn a_connection_is_ended_only_by_a_request_that_passes_all_checks() {
     let again = bed.query_inspector(&format!("{post}Host: localhost\r\nX-Rotor-Inspect: 1\r\n"));
     assert!(again.starts_with("HTTP/1.1 404"), "it is gone: {again}");
     assert_eq!(bed.inspecting.refused(), 3, "each of them is counted, and nobody else");
+}
+
+/// The token of the request that waits forever, once it is shown.
+fn waiting_token(bed: &TestBed) -> String {
+    let mut polls =
+        (0..POLLS_MAX).map(|_| bed.get("/api/machines?loop=main&state=waits%20forever"));
+    let all = polls.find(|all| all.contains(r#""matched":1,"#)).expect("it is shown");
+    let token = all.split(r#""token":""#).nth(1).and_then(|rest| rest.split('"').next());
+    token.expect("a row").to_owned()
+}
+
+#[test]
+fn a_change_that_a_blocked_loop_has_not_confirmed_is_not_made_later() {
+    let bed = bed();
+    let _waits = bed.send_request("/wait");
+    let target = format!("/api/decide?loop=main&do=end&token={}", waiting_token(&bed));
+    let _blocks = bed.send_request("/block");
+    while bed.get("/api/loops").contains(r#""blocked_for":null"#) {}
+    let fields = "Host: localhost\r\nX-Rotor-Inspect: 1\r\nContent-Length: 0\r\n";
+    let answer = bed.query_inspector(&format!("POST {target} HTTP/1.1\r\n{fields}"));
+    assert!(answer.starts_with("HTTP/1.1 504"), "{answer}");
+    bed.unblock.send(()).expect("it waits");
+    // What was posted first is done first, and verdicts are applied at the end of a turn.
+    bed.get("/api/machines?loop=main");
+    let all = bed.get("/api/machines?loop=main&state=waits%20forever");
+    assert!(all.contains(r#""matched":1,"#), "{all}");
 }
 
 #[test]
