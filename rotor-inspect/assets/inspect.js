@@ -93,7 +93,11 @@ function quantile(counts, share) {
   let below = 0;
   for (let at = 0; at < counts.length; at++) {
     below += counts[at];
-    if (all && below >= share * all) return "< " + seconds(2 ** at / 1e6);
+    if (all && below >= share * all) {
+      // The last one has no upper bound.
+      const isLast = at === counts.length - 1;
+      return (isLast ? "≥ " : "< ") + seconds(2 ** (isLast ? at - 1 : at) / 1e6);
+    }
   }
   return "";
 }
@@ -196,7 +200,8 @@ async function get(path) {
 
 async function change(path) {
   const answer = await fetch(path, { method: "POST", headers: { "X-Rotor-Inspect": "1" } });
-  const refused = answer.ok ? "" : (await answer.text()).trim();
+  const isLate = answer.status === 504;
+  const refused = answer.ok ? "" : isLate ? "the loop does not answer: nothing was changed" : (await answer.text()).trim();
   await refresh();
   if (refused) say(refused);
 }
