@@ -115,8 +115,9 @@ where
         if let Err(misuse) = written {
             return PumpOutcome::Failed(misuse.into());
         }
-        // If this was the last piece, it is sent together with the end.
-        if body.is_end_stream() {
+        // If this was the last piece, it is sent together with the end. With the announced length
+        // the peer has the whole response, even if the body does not end.
+        if body.is_end_stream() || response.is_length_reached() {
             return outcome_of_end(response.done());
         }
     }

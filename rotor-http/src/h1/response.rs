@@ -426,6 +426,13 @@ impl ResponseState {
         }
     }
 
+    /// Returns whether the body has the announced length, so that the response can only end.
+    pub(crate) fn is_length_reached(&self) -> bool {
+        self.message.phase == Phase::Body
+            && self.message.framing == Framing::Length(0)
+            && !self.is_framed()
+    }
+
     /// Returns whether the response is incomplete, but the peer would take it as complete if the
     /// connection ended regularly.
     pub(crate) fn appears_complete_at_close(&self) -> bool {

@@ -446,6 +446,12 @@ impl<'a> Response<'a> {
         !matches!(self.state.ending(), Ending::Unstarted | Ending::Unfinished)
     }
 
+    /// Returns whether the body has the announced length, so that only [`done`](Response::done) can
+    /// follow. This is `false` without a length, and on HTTP/2, where trailers may follow.
+    pub fn is_length_reached(&self) -> bool {
+        self.state.is_length_reached()
+    }
+
     /// Returns whether a part of the response had been sent when this call of the handler began. If
     /// so, its status is the one that the peer gets. Otherwise an error page may still replace the
     /// response: after [`Next::fail`](super::Next::fail), for example, or a panic.

@@ -13,6 +13,7 @@ use axum::Router;
 use axum::extract::WebSocketUpgrade;
 use axum::routing::get;
 use bytes::Bytes;
+use futures_util::StreamExt;
 use http_body::Frame;
 use http_body_util::StreamBody;
 use rotor_core::Scope;
@@ -143,6 +144,26 @@ fn a_failed_response_never_looks_complete() {
         let is_whole = answer.ends_with("0\r\n\r\n");
         assert!(status == "500" || is_whole != is_ended, "{path}: {answer}");
     }
+}
+
+#[test]
+fn a_response_with_its_announced_length_ends_though_its_body_does_not() {
+    let service = tower::service_fn(|request: http::Request<Body>| async move {
+        let pieces = ["he", "llo"].map(|it| Ok::<_, Infallible>(Frame::data(Bytes::from(it))));
+        let endless = futures_util::stream::iter(pieces).chain(futures_util::stream::pending());
+        let mut answer = http::Response::new(StreamBody::new(endless));
+        if request.uri() == "/known" {
+            answer.headers_mut().insert("content-length", 5.into());
+        }
+        Ok::<_, Infallible>(answer)
+    });
+    let mut stage = serving(service);
+    for _ in 0..2 {
+        stage.send(&request("GET /known", "", ""));
+        assert_eq!(exchange(&stage.take_received()), "200 hello");
+    }
+    stage.send(&request("GET /unknown", "", ""));
+    assert!(stage.take_received().ends_with(b"2\r\nhe\r\n3\r\nllo\r\n"), "more may follow");
 }
 
 #[test]
