@@ -185,7 +185,7 @@ impl InboundBody {
         })
     }
 
-    /// Ends the body, which is complete. Returns the same as [`push`](Inbound::push).
+    /// Ends the body, which is complete. Returns the same as [`push`](InboundBody::push).
     #[must_use = "nobody else polls then"]
     pub(crate) fn end(&self, trailers: Option<HeaderMap>) -> bool {
         self.update(|state| state.end = EndState::Complete(trailers))
