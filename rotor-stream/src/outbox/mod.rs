@@ -113,7 +113,7 @@ impl OutboxSender {
         self.shared.with(|queue, config| queue.wait_for_room(notifier, config))
     }
 
-    /// Returns how many messages wait.
+    /// Returns how many messages wait; none once the connection has ended.
     pub fn len(&self) -> usize {
         self.shared.with(|queue, _| queue.len())
     }

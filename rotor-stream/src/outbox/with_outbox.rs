@@ -101,6 +101,14 @@ struct Delivery {
     is_full: bool,
 }
 
+/// Frees the messages that will not be sent, however the protocol has ended: senders may exist for
+/// much longer.
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
 impl<P> fmt::Debug for WithOutbox<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WithOutbox")

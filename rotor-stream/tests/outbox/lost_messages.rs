@@ -1,6 +1,8 @@
 //! Connections that end with messages that will not be sent: their peers must not take the end for
 //! an orderly one.
 
+use std::sync::Arc;
+
 use rotor_stream::{OutboxError, OutboxFull};
 
 use super::{driver, driver_with_calls, message, small};
@@ -71,4 +73,19 @@ fn a_protocol_that_fails_before_accepted_messages_are_sent_resets_its_connection
             assert_eq!(driver.operations().resets, messages);
         }
     }
+}
+
+#[test]
+fn messages_of_a_lost_connection_are_freed_although_a_sender_remains() {
+    let (mut driver, sender) = driver(&small());
+    driver.limit_room(0);
+    let shared: Arc<[u8]> = Arc::from(&b"many get this\n"[..]);
+    for _ in 0..4 {
+        sender.send(shared.clone()).expect("there is room");
+    }
+    driver.settle();
+    assert_eq!((sender.len(), Arc::strong_count(&shared)), (3, 4));
+    driver.reset();
+    assert!(driver.is_dropped() && !sender.is_open());
+    assert_eq!((sender.len(), sender.bytes(), Arc::strong_count(&shared)), (0, 0, 1));
 }
