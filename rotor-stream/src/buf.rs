@@ -22,6 +22,9 @@ const SHRINK_FILL_DIVISOR: usize = 8;
 /// many of it. A read of a message that fills a block has room for four.
 const FORWARD_FILL_DIVISOR: usize = 4;
 
+/// A vector takes the memory of its bytes along if they fill at least one part in this many of it.
+const VECTOR_FILL_DIVISOR: usize = 2;
+
 /// A queue of bytes, appended at the end and consumed at the front.
 ///
 /// It derefs to the unread bytes as a slice, so it has all methods of slices: `len`, `is_empty`,
@@ -209,11 +212,12 @@ impl Buf {
         Some(std::mem::take(self))
     }
 
-    /// Returns the bytes as a vector. They are copied only if the buffer's first bytes have been
-    /// consumed.
+    /// Returns the bytes as a vector. Its memory is that of the buffer, except in two cases, in
+    /// which the bytes are copied: if the buffer's first bytes have been consumed, or if the bytes
+    /// fill less than half of the memory, so that a vector never holds more than twice its size.
     pub fn into_vec(mut self) -> Vec<u8> {
-        if self.start > 0 {
-            // A vector's first byte must be at the beginning of its allocation.
+        // A vector's first byte must be at the beginning of its allocation.
+        if self.start > 0 || self.len() < self.memory.len() / VECTOR_FILL_DIVISOR {
             return self.to_vec();
         }
         let len = self.end;

@@ -151,6 +151,24 @@ fn a_reader_that_claims_too_much_is_an_error() {
 }
 
 #[test]
+fn a_vector_holds_at_most_twice_its_bytes() {
+    for (len, is_copied) in [
+        (0, false),
+        (1, true),
+        (BLOCK_BYTES / 2 - 1, true),
+        (BLOCK_BYTES / 2, false),
+        (BLOCK_BYTES, false),
+    ] {
+        let buf = buf(&vec![b'x'; len]);
+        let place = buf.as_ptr();
+        let bytes = buf.into_vec();
+        assert_eq!(bytes, vec![b'x'; len]);
+        assert_eq!(bytes.as_ptr() != place, is_copied, "{len}");
+        assert!(bytes.capacity() <= 2 * len, "{} for {len}", bytes.capacity());
+    }
+}
+
+#[test]
 fn a_read_that_asks_for_no_room_still_reads_bytes() {
     for held in [0, 1, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 2 * BLOCK_BYTES] {
         let mut buf = buf(&vec![b'x'; held]);
