@@ -132,10 +132,11 @@ quick_error! {
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum StreamError {
-        /// The protocol waits again for input that is already there, and has neither consumed nor
-        /// written anything, so it would be called forever. This is a bug in the protocol.
+        /// The protocol waits again for what it was just called for, so it would be called forever:
+        /// for input, of which it has consumed nothing; or for room to write, and it has neither
+        /// written nor consumed anything. This is a bug in the protocol.
         NoProgress(protocol: &'static str, waits_for: &'static str) {
-            display("{protocol} makes no progress: it waits for {waits_for} again, and has changed neither its input nor its output")
+            display("{protocol} makes no progress: it waits for {waits_for}")
         }
         /// The protocol does not handle exceptions: its `exception` is the default method.
         Exception(error: Exception) {

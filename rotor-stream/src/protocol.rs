@@ -26,7 +26,8 @@ use crate::transport::Transport;
 /// * Input that arrived before the end of the stream, or before a reset, is delivered first.
 /// * Everything written before [`Intent::done`] is flushed before the connection is closed.
 /// * A protocol that makes no progress is ended with an error that names the protocol: if it waits
-///   for the same thing again without changing its input or output, it would be called forever.
+///   for the same input again without consuming any, or for the same flush without writing or
+///   consuming anything, it would be called forever.
 ///
 /// # Examples
 ///

@@ -39,6 +39,23 @@ fn writing_does_not_count_as_progress_on_the_same_input() {
     });
     driver.send(b"x");
     assert_no_progress(&driver.failures(), "bytes");
+    assert!(driver.failures()[0].ends_with("and has consumed nothing"), "{:?}", driver.failures());
+}
+
+#[test]
+fn consuming_counts_as_progress_on_the_same_flush() {
+    let mut driver = probe(|me, event, transport, _| match event {
+        Event::Create => Intent::of(me).bytes(9).no_deadline(),
+        Event::Flushed if transport.input.is_empty() => Intent::of(me).sleep().no_deadline(),
+        _ => {
+            transport.input.consume(1);
+            Intent::of(me).flush(0).no_deadline()
+        }
+    });
+    driver.send(b"abc");
+    driver.wakeup();
+    assert!(driver.is_alive() && driver.failures().is_empty(), "{:?}", driver.failures());
+    assert_eq!(driver.context().iter().filter(|call| *call == "flushed to 0").count(), 3);
 }
 
 #[test]

@@ -205,7 +205,7 @@ impl<P: Protocol> OpenProtocol<P> {
         self.scanned = 0;
         let has_read = io.input.len() != snapshot.unread;
         // What it waited for matters only if it may be waiting for that again.
-        let before = if has_read && !snapshot.is_flushed { None } else { Some(self.wait) };
+        let before = if has_read { None } else { Some(self.wait) };
         if let Some(flow) = self.apply_intent_in_place(intent) {
             self.protocol = None;
             pass.count_bytes_cold(&io.status.config);
@@ -219,7 +219,7 @@ impl<P: Protocol> OpenProtocol<P> {
         let has_written = io.output.len() != snapshot.unwritten;
         // A protocol may pass through a few states on the same bytes, but without a limit it could
         // block the loop forever.
-        *idle_calls = if has_read || has_written { 0 } else { *idle_calls + 1 };
+        *idle_calls = if has_written { 0 } else { *idle_calls + 1 };
         let has_written_after_flush = snapshot.is_flushed && has_written;
         let repeats_its_wait =
             !has_written_after_flush && self.repeats_its_wait(&before, snapshot.is_flushed);
@@ -273,10 +273,12 @@ impl<P: Protocol> OpenProtocol<P> {
     #[cold]
     fn no_progress(&self, is_flushed: bool) -> StreamError {
         let waits_for = match (is_flushed, self.wait.input) {
-            (true, _) => "room to write",
-            (false, InputCondition::Delimiter { .. }) => "a delimiter",
-            (false, InputCondition::Frame { .. }) => "a frame",
-            (false, _) => "bytes",
+            (true, _) => "room to write again, and has neither written nor consumed anything",
+            (false, InputCondition::Delimiter { .. }) => {
+                "a delimiter again, and has consumed nothing"
+            }
+            (false, InputCondition::Frame { .. }) => "a frame again, and has consumed nothing",
+            (false, _) => "bytes again, and has consumed nothing",
         };
         StreamError::NoProgress(type_name::<P>(), waits_for)
     }
