@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{Answer, Description, Event, Machine, Response, Scope, TICK, Time};
+use rotor_core::{Answer, Description, Event, Machine, Response, Scope, TICK, Time, with_causes};
 
 use crate::connect::Connect;
 use crate::destination::Destination;
@@ -261,9 +261,10 @@ where
             // Not passed on: the error would end this machine, which must go on.
             Answer::Error(error) => {
                 log::warn!(
-                    "machine {} ({}) ended and is made again: {error}",
+                    "machine {} ({}) ended and is made again: {}",
                     scope.token(),
-                    type_name::<P>()
+                    type_name::<P>(),
+                    with_causes(&*error)
                 );
                 return Persistent::back_off(plan, scope);
             }

@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use log::{LevelFilter, Log as Logger, Metadata, Record};
 use probe::{Event, Log, probe_with, seed};
-use rotor_stream::testing::{ScriptedListener, ScriptedSocket, TestLoop, listener};
-use rotor_stream::{Accept, AcceptConfig, Intent, Stream, StreamConfig, StreamError};
+use rotor_stream::testing::{ScriptedListener, ScriptedSocket, Target, TestLoop, listener};
+use rotor_stream::{
+    Accept, AcceptConfig, Intent, Persistent, PersistentSeed, Stream, StreamConfig, StreamError,
+};
 use rotor_test_kit::Directory;
 
 /// No descriptor is left.
@@ -73,6 +75,39 @@ fn a_listener_without_descriptors_warns_once_a_second_at_most() {
         assert!(door.accepts() > 40, "{}", door.accepts());
         let warnings = take_warnings("accepting rests for 100ms: ");
         assert!((5..=6).contains(&warnings.len()), "{can_accept}: {warnings:?}");
+    }
+}
+
+#[test]
+fn a_failure_is_logged_with_all_its_causes() {
+    start_log();
+    let fail = || StreamError::Socket(io::Error::other("the cause"));
+    let address = ([10, 0, 0, 1], 6379).into();
+    let mut test = TestLoop::<Persistent<probe::Probe, ScriptedSocket>>::new(Log::new());
+    test.world().target(address, Target::Accepts);
+    let seed = seed(StreamConfig::new(), move |_, _, _, _| Intent::error(fail()));
+    let persistent = PersistentSeed::new(address, seed.clone());
+    test.add(|scope| Persistent::new(persistent, scope));
+    let [warning] = &take_warnings("is made again: a socket cannot be used: the cause")[..] else {
+        panic!("it was not logged, or not with its cause")
+    };
+    assert!(warning.contains("Probe"), "{warning}");
+
+    let panics = probe::seed(StreamConfig::new(), |_, _, _, _| panic!("a bug"));
+    for (seed, expected) in [
+        (seed, "the machine could not be made: a socket cannot be used: the cause"),
+        (panics, "making the machine panicked: a bug"),
+    ] {
+        let mut test =
+            TestLoop::<Accept<Stream<probe::Probe, ScriptedSocket>, ScriptedListener>>::new(
+                Log::new(),
+            );
+        let (listener, door) = listener(test.world());
+        test.add(|scope| Accept::listen(listener, seed, AcceptConfig::new(), scope));
+        let _peer = door.connect();
+        test.settle();
+        let warnings = take_warnings(&format!("a connection was closed at once: {expected}"));
+        assert!(warnings.len() == 1 && warnings[0].ends_with(expected), "{warnings:?}");
     }
 }
 

@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use rotor_core::net::Listener;
-use rotor_core::{Event, Notifier, Response, Room, Scope, SpawnCause, SpawnError, Time};
+use rotor_core::{
+    Event, Notifier, Response, Room, Scope, SpawnCause, SpawnError, Time, with_causes,
+};
 
 use super::config::AcceptConfig;
 use super::connections::{ConnectionGuard, Connections};
@@ -331,8 +333,6 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             (cause, _) => {
                 // Made only for its text; the socket is dropped with the seed.
                 let error = SpawnError::<()> { cause, seed: None };
-                let reason =
-                    std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
                 // The others that wait would be closed as well.
                 let rests = is_for_lack_of_descriptors(&error) && self.listener.has_waiting();
                 let what = match rests {
@@ -342,7 +342,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                 };
                 self.warn(
                     scope.now(),
-                    &format_args!("a connection was closed at once{what}: {error}: {reason}"),
+                    &format_args!("a connection was closed at once{what}: {}", with_causes(&error)),
                 );
                 if rests {
                     self.wait_for_descriptor(&error, scope);
