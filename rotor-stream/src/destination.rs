@@ -120,7 +120,8 @@ impl Host {
     }
 }
 
-/// A host whose name is an address as text, for destinations of which some have a name.
+/// A host whose name is an address as text, for destinations of which some have a name. The scope
+/// id of a link-local IPv6 address is lost: only a `SocketAddr` leads there.
 impl From<SocketAddr> for Host {
     fn from(address: SocketAddr) -> Host {
         Host::new(address.ip().to_string(), address.port())

@@ -52,10 +52,10 @@ pub(crate) enum Next<P> {
 pub enum Expectation {
     /// At least this many unread bytes. 0 is fulfilled at once.
     Bytes(usize),
-    /// Whatever has arrived by now, possibly nothing. The socket is read once even though no event
-    /// has reported anything, unless it was found empty in this very event. Then
-    /// [`bytes_read`](crate::Protocol::bytes_read) is called with a match of no bytes, or
-    /// [`exception`](crate::Protocol::exception) if the peer has ended the stream.
+    /// Whatever has arrived by now, possibly nothing. If no bytes are unread, the socket is read
+    /// once even though no event has reported anything, unless it was found empty in this very
+    /// event. Then [`bytes_read`](crate::Protocol::bytes_read) is called with a match of no bytes,
+    /// or [`exception`](crate::Protocol::exception) if the peer has ended the stream.
     ///
     /// Events can be late: input that arrived before a wake-up may be reported after it. If the
     /// meaning of input depends on whether it arrived before or after the protocol wrote something,
