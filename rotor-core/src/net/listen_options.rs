@@ -36,7 +36,8 @@ impl ListenOptions {
     /// Sets who may connect to a Unix socket, by the mode of its file, reduced by the process's
     /// umask: `0o600` allows only its user. The file has that mode from the start, so at no moment
     /// could others connect. Default: everything that the umask allows. Other listeners ignore it.
-    /// On systems other than Linux, binding fails with `Unsupported`.
+    /// On systems other than Linux, and for a name in the abstract namespace, which has no mode,
+    /// binding fails with `Unsupported`.
     #[doc(alias = "chmod")]
     pub fn unix_mode(mut self, mode: u32) -> ListenOptions {
         self.unix_mode = Some(mode);

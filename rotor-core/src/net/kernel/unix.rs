@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net as unix;
 use std::path::{Path, PathBuf};
 
@@ -43,12 +44,14 @@ impl Net for Unix {
 }
 
 kernel_socket! {
-    /// A connection through a Unix socket.
+    /// A connection through a Unix socket. On Linux, a target that begins with a zero byte is a name
+    /// in the abstract namespace, which is not in the file system (unix(7)).
     UnixStream(mio::net::UnixStream as mio::net::UnixStream), unix::UnixStream, "a Unix socket"
 }
 
 kernel_socket! {
-    /// A listener for connections through a Unix socket.
+    /// A listener for connections through a Unix socket: at a path or, as for [`UnixStream`], with an
+    /// abstract name.
     UnixListener(mio::net::UnixListener as RegisteredSource<mio::net::UnixListener>, checks_first = initially_false), unix::UnixListener, "a Unix listener"
 }
 
@@ -67,7 +70,8 @@ impl StreamSocket for UnixStream {
 
     fn connect<C>(target: &PathBuf, scope: &Scope<'_, C>) -> io::Result<UnixStream> {
         require_mio(scope, "a Unix socket")?;
-        mio::net::UnixStream::connect(target).map(|socket| UnixStream { socket })
+        let address = stream_address(target)?;
+        mio::net::UnixStream::connect_addr(&address).map(|socket| UnixStream { socket })
     }
 
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
@@ -106,6 +110,24 @@ impl StreamSocket for UnixStream {
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
         send_file(self, file, offset, count)
     }
+}
+
+/// Returns the address of a target, because mio takes no path for a name in the abstract namespace.
+fn stream_address(target: &Path) -> io::Result<unix::SocketAddr> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        use std::os::linux::net::SocketAddrExt;
+        if let Some(name) = abstract_name(target) {
+            return unix::SocketAddr::from_abstract_name(name);
+        }
+    }
+    unix::SocketAddr::from_pathname(target)
+}
+
+/// Returns the name in the abstract namespace for which a path stands, without the zero byte at its
+/// beginning.
+fn abstract_name(path: &Path) -> Option<&[u8]> {
+    path.as_os_str().as_bytes().strip_prefix(b"\0")
 }
 
 impl Listener for UnixListener {
@@ -156,6 +178,10 @@ fn open_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixListe
     // Not std's `bind`, which also listens, with a backlog of its own.
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     if let Some(mode) = options.unix_mode {
+        if abstract_name(path).is_some() {
+            let message = "an abstract name has no mode: everybody may connect to it";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+        }
         set_mode(&socket, mode)?;
     }
     socket.bind(&SockAddr::unix(path)?)?;

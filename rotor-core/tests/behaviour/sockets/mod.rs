@@ -10,6 +10,8 @@ mod properties;
 mod streams;
 mod wrapped;
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::net as unix;
 use std::path::PathBuf;
@@ -34,6 +36,14 @@ impl Paths {
     /// The path of this name; nothing exists there.
     fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
+    }
+
+    /// The path that stands for a name in the abstract namespace, which no other test uses.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn abstract_path(&self, name: &str) -> PathBuf {
+        let mut path = OsString::from("\0");
+        path.push(self.path(name));
+        path.into()
     }
 
     fn address(&self, name: &str) -> unix::SocketAddr {

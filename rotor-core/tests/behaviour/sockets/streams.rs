@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rotor_core::net::{Either, Listener, Net, StreamSocket};
+use rotor_core::net::{Either, ListenOptions, Listener, Net, StreamSocket};
 
 use super::{Paths, with_scope};
 use crate::every_loop::streams::check_echo;
@@ -36,6 +36,25 @@ fn streams_of_every_kind_carry_bytes_both_ways<L: OnKernel>() {
     });
     let unix = directory.path("c");
     family::<L, L::Unix>(&unix, |_| unix.clone());
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+on_kernel_loops!(streams_of_abstract_names_carry_bytes_both_ways, "others have no such names");
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn streams_of_abstract_names_carry_bytes_both_ways<L: OnKernel>() {
+    let directory = Paths::new();
+    let name = directory.abstract_path("a");
+    check_echo::<L, UnixListenerOn<L>>(&name, |_| name.clone());
+    assert!(!directory.path("a").exists());
+    with_scope::<L, _>(|scope| {
+        let nobody = UnixStreamOn::<L>::connect(&directory.abstract_path("nobody"), scope);
+        let kind = nobody.err().map(|error| error.kind());
+        assert_eq!(kind, Some(io::ErrorKind::ConnectionRefused));
+        let options = ListenOptions::new().unix_mode(0o600);
+        let open = UnixListenerOn::<L>::bind(&name, &options, scope);
+        let kind = open.err().map(|error| error.kind());
+        assert_eq!(kind, Some(io::ErrorKind::Unsupported), "a mode would keep nobody out");
+    });
 }
 
 on_kernel_loops!(a_path_where_nobody_listens_is_not_found, "smoltcp has no paths");
