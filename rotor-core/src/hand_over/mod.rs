@@ -107,7 +107,7 @@ pub use self::rejected_successors::RejectedSuccessors;
 use self::start_lock::StartLock;
 pub use self::wire::ANSWER_TIME;
 use self::wire::{NamedSocket, SocketKind, receive_sockets, report_ready, report_taken};
-use crate::net::{ListenOptions, TcpListeners, listen_unix};
+use crate::net::{ListenError, ListenOptions, TcpListeners, listen_unix};
 use crate::service_manager::ServiceManager;
 use crate::threads::GroupHandle;
 
@@ -319,7 +319,7 @@ impl HandOver {
             None => match self.inherited.udp(name)? {
                 Some(inherited) => inherited,
                 #[expect(clippy::disallowed_methods, reason = "there is no loop yet")]
-                None => UdpSocket::bind(address)?,
+                None => UdpSocket::bind(address).map_err(ListenError::on(&address))?,
             },
         };
         self.keep_copy(name, SocketKind::Udp, socket)

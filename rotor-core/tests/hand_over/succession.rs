@@ -227,6 +227,17 @@ fn a_unix_listener_is_opened_with_the_requested_mode() {
 }
 
 #[test]
+fn an_address_that_is_in_use_is_named_in_the_error() {
+    let place = Place::new();
+    let mut hand_over = at(&place).expect("nobody is there");
+    let taken = UdpSocket::bind(ANY).expect("a port is free");
+    let address = taken.local_addr().expect("it is bound");
+    let error = hand_over.udp("a", address).expect_err("it is in use");
+    assert_eq!(error.kind(), ErrorKind::AddrInUse);
+    assert_eq!(error.to_string(), format!("cannot listen on {address}"));
+}
+
+#[test]
 fn names_of_sockets_are_validated() {
     let place = Place::new();
     let mut hand_over = at(&place).expect("nobody is there");
