@@ -32,6 +32,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::fmt::{self, Write as _};
 use std::io;
+use std::mem;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 use std::process;
@@ -201,7 +202,8 @@ impl ServiceManager {
     /// # Errors
     ///
     /// The first message cannot be sent, or no thread can be started. If later messages cannot be
-    /// sent, that is logged. A message for which the manager's queue has no room is sent again.
+    /// sent, that is logged, once until a message is sent again. A message for which the manager's
+    /// queue has no room is sent again.
     pub fn attend(
         self,
         loops: impl Into<GroupHandle>,
@@ -230,8 +232,8 @@ impl ServiceManager {
             let pause = self.watchdog.map_or(CHECK_INTERVAL, |time| CHECK_INTERVAL.min(time / 4));
             loop {
                 let now = clock.now();
-                if let Err(error) = watch.check(&self, &loops, &pulses, drain, (now, now - started))
-                {
+                let checked = watch.check(&self, &loops, &pulses, drain, (now, now - started));
+                if let Some(error) = watch.first_failure(checked) {
                     log_guarded!(warn, "the service manager cannot be told: {error}");
                 }
                 // If a successor has the listeners, the successor keeps the manager informed.
@@ -254,6 +256,8 @@ impl ServiceManager {
 struct AttendState {
     is_ready: bool,
     is_stopping: bool,
+    /// Whether the last check has failed.
+    is_failing: bool,
     /// When the next watchdog message is due, since the thread began.
     next_watchdog_message: Duration,
 }
@@ -261,7 +265,12 @@ struct AttendState {
 impl AttendState {
     fn new() -> AttendState {
         let next_watchdog_message = Duration::ZERO;
-        AttendState { is_ready: false, is_stopping: false, next_watchdog_message }
+        AttendState {
+            is_ready: false,
+            is_stopping: false,
+            is_failing: false,
+            next_watchdog_message,
+        }
     }
 
     /// Tells the manager that the service has started. If the manager's queue is full, because many
@@ -313,6 +322,14 @@ impl AttendState {
             self.next_watchdog_message = passed + within / 2;
         }
         Ok(())
+    }
+
+    /// Returns the error of a check, unless the check before has failed, too: a manager that is gone
+    /// would cause a message with each check.
+    fn first_failure(&mut self, checked: io::Result<()>) -> Option<io::Error> {
+        let error = checked.err();
+        let has_failed_before = mem::replace(&mut self.is_failing, error.is_some());
+        error.filter(|_| !has_failed_before)
     }
 }
 

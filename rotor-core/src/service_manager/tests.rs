@@ -95,6 +95,23 @@ fn a_message_that_does_not_fit_is_sent_again() {
 }
 
 #[test]
+fn a_manager_that_is_gone_is_logged_once() {
+    let mut test = Fixture::new(Some(Duration::from_secs(2)));
+    drop(std::mem::replace(&mut test.receiver, UnixDatagram::unbound().expect("descriptors")));
+    let loops = GroupHandle::from(test.instance.handle());
+    let drain = Drain::new(Duration::from_secs(1));
+    let mut logs = |manager: &ServiceManager| {
+        let at = (test.instance.now(), Duration::ZERO);
+        let checked = test.watch.check(manager, &loops, &test.pulses, drain, at);
+        test.watch.first_failure(checked).is_some()
+    };
+    assert_eq!([(); 3].map(|()| logs(&test.manager)), [true, false, false]);
+    let other = Fixture::new(None);
+    assert!(!logs(&other.manager));
+    assert!(logs(&test.manager), "it is gone again");
+}
+
+#[test]
 fn a_manager_whose_queue_is_full_is_told_later_that_the_service_is_ready() {
     let Fixture { receiver, manager, instance, pulses, .. } = Fixture::new(None);
     while manager.status("it does not read").is_ok() {}
