@@ -158,6 +158,25 @@ impl ServiceManager {
         self.send(&format!("MAINPID={}\nREADY=1\n", process::id()))
     }
 
+    /// Does the same, and waits for up to `time` if the manager's queue is full.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) fn ready_as_successor_within(&self, time: Duration) -> io::Result<()> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let clock = Clock::new();
+        let until = clock.now() + time;
+        loop {
+            let left = until - clock.now();
+            match self.ready_as_successor() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && !left.is_zero() => {
+                    // If this fails, the message is tried again nevertheless.
+                    let has_room = &mut [PollFd::new(&self.socket, PollFlags::OUT)];
+                    let _ignored = poll(has_room, Timespec::try_from(left).ok().as_ref());
+                }
+                sent => return sent,
+            }
+        }
+    }
+
     /// Tells the manager that a successor is about to be started, or that the service reads its
     /// configuration again. [`ready`](ServiceManager::ready) ends this state: of the successor, or,
     /// if that fails, of this process. For `Type=notify-reload`.

@@ -115,6 +115,11 @@ use crate::threads::GroupHandle;
 /// [set](HandOver::ready_within): 60 s, enough to fill a cache first.
 pub const READY_WITHIN: Duration = Duration::from_secs(60);
 
+/// How long the service manager's queue may be full before the hand-over goes on without it: 5 s.
+/// A manager that reads its configuration again reads no messages meanwhile. The predecessor waits
+/// twice as long.
+const MANAGER_TIME: Duration = Duration::from_secs(5);
+
 /// The listeners of a process that follows another one, or that will be followed by one.
 ///
 /// See the [module](self).
@@ -215,7 +220,7 @@ impl HandOver {
     /// This is done by [`ready`](HandOver::ready), once nothing can fail any more and before the
     /// predecessor begins to drain. A predecessor without connections ends at once. If the manager
     /// saw its end before it knows of this process, it would take it for the end of the service,
-    /// and kill this process.
+    /// and kill this process. If the manager's queue is full, `ready` waits for up to 5 s.
     #[doc(alias = "MAINPID")]
     pub fn service_manager(mut self, manager: &ServiceManager) -> HandOver {
         self.service_manager = Some(manager.clone());
@@ -409,7 +414,7 @@ impl HandOver {
         drop(start_lock);
         if predecessor.is_some()
             && let Some(manager) = service_manager
-            && let Err(error) = manager.ready_as_successor()
+            && let Err(error) = manager.ready_as_successor_within(MANAGER_TIME)
         {
             log::warn!("the service manager cannot be told of this process: {error}");
         }

@@ -132,6 +132,33 @@ fn a_manager_whose_queue_is_full_is_told_later_that_the_service_is_ready() {
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[test]
+fn a_successor_waits_for_room_in_the_managers_queue() {
+    let Fixture { receiver, manager, .. } = Fixture::new(None);
+    while manager.status("it does not read").is_ok() {}
+    let (clock, time) = (Clock::new(), Duration::from_millis(20));
+    let began = clock.now();
+    let in_vain = manager.ready_as_successor_within(time);
+    assert_eq!(in_vain.map_err(|error| error.kind()), Err(io::ErrorKind::WouldBlock));
+    assert!(clock.now() - began >= time);
+    let reader = Builder::new().spawn(move || {
+        receiver.set_nonblocking(false).expect("it can");
+        receiver.set_read_timeout(Some(Duration::from_secs(60))).expect("not zero");
+        let expected = format!("MAINPID={}\nREADY=1\n", process::id());
+        let mut bytes = [0; 512];
+        loop {
+            match receiver.recv(&mut bytes) {
+                Ok(len) if bytes[..len] == *expected.as_bytes() => break,
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => panic!("{error}"),
+                _ => {}
+            }
+        }
+    });
+    manager.ready_as_successor_within(Duration::from_secs(60)).expect("room is made");
+    reader.expect("a thread").join().expect("it was told");
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[test]
 fn a_process_with_a_successor_sends_no_stopping_message() {
     let mut test = Fixture::new(None);
     test.instance.handle().set_has_successor();
