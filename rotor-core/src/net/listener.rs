@@ -48,7 +48,7 @@ use crate::scope::Scope;
 ///
 ///     fn accept(&mut self) -> io::Result<(L::Socket, Option<SocketAddr>)> {
 ///         let (socket, from) = self.listener.accept()?;
-///         if from.is_none_or(|from| from.ip() != self.host) {
+///         if from.is_none_or(|from| from.ip().to_canonical() != self.host) {
 ///             // An error of this connection only: the next one can be accepted.
 ///             return Err(io::ErrorKind::ConnectionAborted.into());
 ///         }
@@ -127,6 +127,10 @@ pub trait Listener: Source + Sized + 'static {
     ) -> io::Result<Self>;
 
     /// Accepts the next connection, and returns its socket and the peer's address, if it has one.
+    ///
+    /// A listener on `[::]` also gets connections over IPv4, unless the system is set otherwise. The
+    /// addresses of their peers are IPv4-mapped (`::ffff:192.0.2.1`), so convert an address
+    /// ([`to_canonical`](std::net::IpAddr::to_canonical)) before you compare it with others.
     ///
     /// # Errors
     ///

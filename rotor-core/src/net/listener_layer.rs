@@ -47,7 +47,7 @@ use super::listener::Listener;
 /// #     fn accept(&mut self) -> io::Result<(L::Socket, Option<SocketAddr>)> {
 /// #         let (socket, from) = self.listener.accept()?;
 /// #         match from {
-/// #             Some(from) if from.ip() == self.host => Ok((socket, Some(from))),
+/// #             Some(from) if from.ip().to_canonical() == self.host => Ok((socket, Some(from))),
 /// #             _ => Err(io::ErrorKind::ConnectionAborted.into()),
 /// #         }
 /// #     }

@@ -13,6 +13,10 @@ use super::listen_options::ListenOptions;
 /// loops never contend. Otherwise they share one queue. A connection belongs to the loop whose
 /// listener the system chose: a loop that is full keeps its own connections waiting and does not
 /// hold up the others.
+///
+/// With `SO_REUSEPORT`, the address is in use only for processes of other users, and for listeners
+/// without that option. So a program that is started twice gets no error: each process gets a part
+/// of the connections. With `hand_over`, the second process takes the place of the first one.
 #[doc(alias = "SO_REUSEPORT")]
 #[doc(alias = "thread-per-core")]
 pub struct TcpListeners {

@@ -44,7 +44,7 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// # Errors
     ///
     /// Errors that the system reports at once: no descriptor left, no route, connection refused (by
-    /// local sockets).
+    /// local sockets), and `WouldBlock` if the queue of a Unix listener is full: no event follows.
     fn connect<C>(target: &Self::Target, scope: &Scope<'_, C>) -> io::Result<Self>;
 
     /// Returns whether a connection to `target` offers this protocol in its handshake, so that both
