@@ -20,6 +20,11 @@ use tokio::task::unconstrained;
 ///
 /// A future that blocks holds up the loop that polls it, even with `block_in_place`.
 /// `spawn_blocking` uses threads of the runtime (at most 512, tokio's default).
+///
+/// Run the loop on a thread that does not run tokio's tasks, or in the main future of a runtime with
+/// `flavor = "multi_thread"`. In a spawned task, and in `block_on` of a `current_thread` runtime,
+/// `tokio::task::yield_now` never returns on the loop: there tokio keeps its waker until the poll
+/// under way returns, and that is the poll in which the loop runs.
 #[derive(Clone)]
 pub struct Tokio {
     handle: Handle,

@@ -1,19 +1,22 @@
 //! `serve`: runs a whole program that serves a service.
 
-use std::fmt;
+use std::panic::resume_unwind;
+use std::thread::{Builder, scope};
+use std::{fmt, io};
 
 use rotor_async::Tokio;
 use rotor_core::net::ListenerLayer;
 use rotor_core::{BoxError, LoopKind};
 use rotor_http::server::{NoUpgrade, Serve};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tower_service::Service;
 
 use crate::body::Body;
 use crate::server::TowerServer;
 use crate::tower::Tower;
 
-/// Serves a service at `address`, on the calling thread, until the process is asked to end. Short
-/// for [`Tower::run`] with [`Serve::new`].
+/// Serves a service at `address` until the process is asked to end; the calling thread is blocked.
+/// Short for [`Tower::run`] with [`Serve::new`].
 ///
 /// In a program with axum it replaces `axum::serve`; see the [crate] for the differences.
 ///
@@ -52,12 +55,13 @@ impl<S> Tower<S> {
     /// If no runtime was set by [`tokio`](Tower::tokio), this uses the runtime in which it is
     /// called, or starts one ([`Tokio::new`]). The call blocks its thread, even in
     /// `#[tokio::main]`; the runtime still works if its flavor is `multi_thread`, which is the
-    /// default of that macro. If the flavor is `current_thread`, another runtime is started.
+    /// default of that macro. If the flavor is `current_thread`, another runtime is started. There,
+    /// and in a spawned task, the loop gets a thread of its own, and the caller's waits for it.
     ///
     /// # Errors
     ///
-    /// [`ServeError`](rotor_http::server::ServeError), as from [`Serve::run`]; or no runtime could
-    /// be started.
+    /// [`ServeError`](rotor_http::server::ServeError), as from [`Serve::run`]; or no runtime or
+    /// thread could be started.
     pub fn run<B, K, L>(mut self, serve: Serve<K, L>) -> Result<(), BoxError>
     where
         S: Service<http::Request<Body>, Response = http::Response<B>> + Clone + Send + 'static,
@@ -70,6 +74,21 @@ impl<S> Tower<S> {
         if self.settings.tokio.is_none() {
             self = self.tokio(Tokio::current_or_new()?);
         }
-        Ok(serve.run::<TowerServer<S, B, (), NoUpgrade<()>>>(move || (self.clone(), ()))?)
+        let run = || serve.run::<TowerServer<S, B, (), NoUpgrade<()>>>(move || (self.clone(), ()));
+        Ok(if is_scheduled() { on_own_thread(run)? } else { run() }?)
     }
+}
+
+/// Returns whether a scheduler of tokio's polls the caller. It keeps the wakers of
+/// `tokio::task::yield_now` until that poll returns, but a poll in which a loop runs does not.
+fn is_scheduled() -> bool {
+    let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
+    matches!(flavor, Ok(RuntimeFlavor::CurrentThread)) || tokio::task::try_id().is_some()
+}
+
+fn on_own_thread<T: Send>(run: impl FnOnce() -> T + Send) -> io::Result<T> {
+    scope(|scope| {
+        let thread = Builder::new().name("rotor-tower".into()).spawn_scoped(scope, run)?;
+        Ok(thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
 }

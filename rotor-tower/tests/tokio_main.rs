@@ -84,3 +84,33 @@ fn ask(socket: &mut TcpStream) -> bool {
 fn the_tokio_budget_of_the_main_task_does_not_run_out() {
     main_thread();
 }
+
+/// Where tokio keeps the wakers of tasks that yield until the poll under way returns.
+#[test]
+fn a_handler_may_yield_in_every_place_where_its_service_is_served() {
+    use tokio::runtime::Builder;
+
+    for (mut builder, is_spawned) in
+        [(Builder::new_current_thread(), false), (Builder::new_multi_thread(), true)]
+    {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("it is bound");
+        let runtime = builder.enable_all().build().expect("a runtime");
+        // It serves until the process ends.
+        thread::spawn(move || {
+            let yields = get(async || {
+                tokio::task::yield_now().await;
+                "ready"
+            });
+            let routes = Router::new().route("/", yields);
+            let serves = async move { rotor_tower::serve_on(listener, routes).is_ok() };
+            match is_spawned {
+                true => runtime.block_on(async { tokio::spawn(serves).await.is_ok() }),
+                false => runtime.block_on(serves),
+            }
+        });
+        let mut socket = TcpStream::connect(address).expect("it listens");
+        socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+        assert!(ask(&mut socket), "spawned: {is_spawned}");
+    }
+}
