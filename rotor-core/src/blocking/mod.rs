@@ -47,5 +47,5 @@ pub use self::stuck::{StuckOutcome, StuckReport, ThreadState, UnstuckReport};
 pub(crate) use self::suspects::Suspects;
 pub(crate) use self::takeover_policy::TakeoverResult;
 pub(crate) use self::thread_probe::ThreadProbe;
-pub(crate) use self::thread_queue::{ReclaimedValue, ThreadQueue};
+pub(crate) use self::thread_queue::ThreadQueue;
 pub(crate) use self::watchdog::{RunnerHandle, WatchGuard};

@@ -38,13 +38,6 @@ struct State<T, W> {
     is_closed: bool,
 }
 
-/// The value that was taken back, and whether it was used meanwhile.
-pub(crate) enum ReclaimedValue<T> {
-    /// No other thread had taken it.
-    Unused(T),
-    Used(T),
-}
-
 impl<T, W: From<T>> ThreadQueue<T, W> {
     /// Makes a queue. `set_wanted` is called when threads begin to wait and when none waits any
     /// more. The thread that has the loop checks this.
@@ -108,17 +101,14 @@ impl<T, W: From<T>> ThreadQueue<T, W> {
         (state.lend_count, lent)
     }
 
-    /// Takes the value back: at once if it is lent, otherwise when it is given. `notify` makes the
-    /// thread that has the value check whether it is wanted. Returns `None` if the queue is closed.
-    pub(crate) fn reclaim(
-        &self,
-        parker: &Arc<Parker<T>>,
-        notify: impl FnOnce(),
-    ) -> Option<ReclaimedValue<T>> {
+    /// Takes the value back: at once if it is lent, by whichever thread, otherwise when it is given.
+    /// `notify` makes the thread that has the value check whether it is wanted. Returns `None` if
+    /// the queue is closed.
+    pub(crate) fn reclaim(&self, parker: &Arc<Parker<T>>, notify: impl FnOnce()) -> Option<T> {
         {
             let mut state = self.lock();
             if let Some(value) = state.lent.take() {
-                return Some(ReclaimedValue::Unused(value));
+                return Some(value);
             }
             if state.is_closed {
                 return None;
@@ -129,7 +119,7 @@ impl<T, W: From<T>> ThreadQueue<T, W> {
             }
         }
         notify();
-        parker.wait().map(ReclaimedValue::Used)
+        parker.wait()
     }
 
     /// Parks the thread until it is given something, for at most `keep`. Returns `None` if it was
@@ -226,12 +216,12 @@ mod tests {
     }
 
     #[test]
-    fn an_untaken_lent_value_is_reclaimed_unused() {
+    fn an_untaken_lent_value_is_reclaimed_at_once() {
         let (queue, wanted) = queue();
         queue.lend(7);
         let parker = Parker::new();
-        let back = queue.reclaim(&parker, || panic!("nobody has it"));
-        assert!(matches!(back, Some(ReclaimedValue::Unused(7))) && !wanted.load(SeqCst));
+        assert_eq!(queue.reclaim(&parker, || panic!("nobody has it")), Some(7));
+        assert!(!wanted.load(SeqCst));
     }
 
     #[test]

@@ -166,6 +166,32 @@ fn a_long_section_of_a_quick_type_is_still_handed_over() {
     assert_eq!(stats.handed_over + stats.handed_quick, 3);
 }
 
+/// The sections of a type that has had none are handed over, later ones are lent. The watchdog never
+/// looks, so the only one who takes the lent loop is the handler whose section began first.
+#[test]
+fn a_handler_that_returns_to_a_loop_lent_by_another_was_handed_over() {
+    let long = Duration::from_secs(1_000);
+    let blocking = Blocking::new().patience_declared(long).patience(long);
+    let mut rig = Rig::new(&Config::new().blocking(blocking));
+    let ((began, begins), (end, ends), (back, is_back)) = (gate(), gate(), gate());
+    rig.add(move |_, scope| {
+        scope.blocking(|| section(&began, &ends));
+        let _ = back.send(());
+        Response::done()
+    });
+    rig.add(move |_, scope| {
+        begins.recv().expect("the other section begins");
+        scope.blocking(|| {});
+        scope.blocking(|| {
+            let _ = end.send(());
+            let _ = is_back.recv();
+        });
+        Response::done()
+    });
+    let (_, _, stats) = rig.run();
+    assert_eq!((stats.handed_over, stats.handed_quick), (3, 0));
+}
+
 #[test]
 fn a_lent_loop_for_which_no_thread_is_left_counts_as_blocked() {
     let is_last_section = Arc::new(AtomicBool::new(false));

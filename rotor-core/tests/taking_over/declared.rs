@@ -2,12 +2,12 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, mpsc};
+use std::time::Duration;
 
 use rotor_core::{Blocking, Config, Exit, Response};
 
 use crate::rig::{Rig, blocking, config, trap};
-use std::time::Duration;
 
 #[test]
 fn declared_sections_overlap_and_handlers_do_not() {
@@ -99,6 +99,43 @@ fn a_loop_is_taken_from_a_handler_stuck_after_its_section() {
     let (_, log, stats) = rig.run();
     assert_eq!((log, stats.handed_over), (vec!["back".to_owned()], 1));
     assert!(stats.taken_over >= 1);
+}
+
+/// The second handler's second section is expected to be short. So it lends the loop, and the first
+/// handler takes that, long before the watchdog would.
+#[test]
+fn a_loop_is_taken_from_a_handler_that_returned_to_it_while_it_was_lent() {
+    let blocking = Blocking::new().patience_declared(Duration::from_secs(1_000));
+    let blocking = blocking.patience(Duration::from_millis(100));
+    let mut rig = Rig::new(&Config::new().blocking(blocking));
+    let ((section, of_section), (stuck, of_stuck)) = (trap(), trap());
+    rig.add(move |_, scope| {
+        scope.blocking(|| section.block());
+        let is_released = stuck.block_for(Duration::from_secs(20));
+        scope.record(if is_released { "released" } else { "never taken" });
+        Response::done()
+    });
+    let (back, is_back) = mpsc::channel();
+    rig.add(move |_, scope| {
+        of_section.begins.recv().expect("the other section begins");
+        scope.blocking(|| {});
+        scope.blocking(|| {
+            let _ = of_section.end.send(());
+            let _ = is_back.recv();
+        });
+        Response::done()
+    });
+    rig.add(move |_, scope| {
+        if of_stuck.begins.try_recv().is_ok() {
+            let _ = of_stuck.end.send(());
+            let _ = back.send(());
+            return Response::done();
+        }
+        scope.wake_self();
+        Response::keep(())
+    });
+    let (_, log, _) = rig.run();
+    assert_eq!(log, ["released"]);
 }
 
 #[test]

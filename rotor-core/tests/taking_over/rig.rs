@@ -118,4 +118,10 @@ impl Trap {
         let _ = self.began.send(());
         let _ = self.end.recv();
     }
+
+    /// Returns whether it is released in that time.
+    pub(crate) fn block_for(&self, time: Duration) -> bool {
+        let _ = self.began.send(());
+        self.end.recv_timeout(time).is_ok()
+    }
 }

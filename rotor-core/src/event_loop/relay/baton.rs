@@ -5,6 +5,7 @@ use crate::blocking::{SectionTimes, Suspects};
 use crate::event_loop::closures::RepeatedClosures;
 use crate::event_loop::core::{Core, TurnProgress};
 use crate::machine::Machine;
+use crate::token::Token;
 
 /// Everything of a loop that moves from thread to thread.
 pub(in crate::event_loop) struct Baton<M: Machine, B: Backend> {
@@ -38,6 +39,8 @@ pub(in crate::event_loop) struct LoopState<M: Machine, B: Backend> {
     pub(in crate::event_loop) sections: SectionTimes,
     /// Whether the watchdog takes a baton that is lent for too long.
     pub(in crate::event_loop) is_watched: bool,
+    /// The machine whose section has lent the baton, until another thread takes it.
+    pub(in crate::event_loop) lender: Option<Token>,
     /// Whether the watchdog found no thread for a lent baton, so that a section blocks the loop.
     pub(in crate::event_loop) was_refused: bool,
     /// If the loop can be taken: the types of the handlers from which it was taken.
@@ -59,6 +62,7 @@ impl<M: Machine, B: Backend> LoopState<M, B> {
             progress,
             sections,
             is_watched,
+            lender: None,
             was_refused: false,
             suspects: Suspects::default(),
             next_context: None,

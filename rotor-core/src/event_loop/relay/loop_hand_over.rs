@@ -8,7 +8,7 @@ use super::state_cell::StateCell;
 use super::worker::Worker;
 use super::{Baton, LoopState, Relay};
 use crate::backend::{Backend, BackendHandle};
-use crate::blocking::{BlockCounts, ReclaimedValue};
+use crate::blocking::BlockCounts;
 use crate::event_loop::dispatch::IssuedCall;
 use crate::guard::drop_guarded;
 use crate::machine::Machine;
@@ -82,6 +82,7 @@ where
         // Only the watchdog takes a lent baton, if the section turns out not to be short.
         let is_short =
             loop_state.is_watched && loop_state.sections.are_short(callee.type_name, patience);
+        loop_state.lender = is_short.then_some(callee.token);
         let baton = Baton { loop_state, context };
         self.relay.sections.begin(callee.token, callee.type_name, true);
         if is_short {
@@ -118,20 +119,20 @@ where
             .relay
             .thread_queue
             .reclaim(&self.worker.loop_parker, || environment.wakes.wake_loop());
-        let (Baton { mut loop_state, context }, count) = match back {
-            None => {
-                return if P::IS_SHARED {
-                    ReclaimOutcome::Reclaimed(None)
-                } else {
-                    ReclaimOutcome::Dropped
-                };
-            }
-            Some(ReclaimedValue::Unused(baton)) => (baton, &environment.blocks.handed_quick),
-            Some(ReclaimedValue::Used(baton)) => {
-                self.relay.set_running_thread(self.worker);
-                self.issued.exclude_time_since(self.begun.get(), || environment.handle.now());
-                (baton, &environment.blocks.handed_over)
-            }
+        let Some(Baton { mut loop_state, context }) = back else {
+            return if P::IS_SHARED {
+                ReclaimOutcome::Reclaimed(None)
+            } else {
+                ReclaimOutcome::Dropped
+            };
+        };
+        // A baton that is lent may be that of another handler, which is still in its section.
+        let count = if loop_state.lender.take() == Some(callee.token) {
+            &environment.blocks.handed_quick
+        } else {
+            self.relay.set_running_thread(self.worker);
+            self.issued.exclude_time_since(self.begun.get(), || environment.handle.now());
+            &environment.blocks.handed_over
         };
         if mem::take(&mut loop_state.was_refused) {
             BlockCounts::add(&environment.blocks.no_thread);
