@@ -17,8 +17,8 @@ use crate::token::Token;
 pub struct StuckReport<'a> {
     /// The name of the thread that runs the loop; empty if it has none.
     pub loop_name: &'a str,
-    /// The machine whose handler runs; `None` for a closure between handlers
-    /// ([`Broadcast::post`](crate::Broadcast::post),
+    /// The machine whose handler runs, or which the loop is dropping; `None` for a closure between
+    /// handlers ([`Broadcast::post`](crate::Broadcast::post),
     /// [`LoopInstance::every`](crate::LoopInstance::every)).
     ///
     /// If a machine is being made, this is the token of the machine that spawned it.

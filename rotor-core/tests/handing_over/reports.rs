@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rotor_core::{Blocking, Config, Response, StuckOutcome};
+use rotor_core::{Blocking, Config, Exit, Response, StuckOutcome, StuckReport, Token};
 
 use crate::rig::{Rig, TEST_TIMEOUT, config, gate, section, start};
 
@@ -104,6 +104,46 @@ fn a_handler_stuck_after_its_section_is_named_in_the_report() {
     });
     let (_, log, stats) = rig.run();
     assert_eq!((log, stats.handed_over), (vec!["true".to_owned()], 1));
+}
+
+/// Waits until a report names the machine, and says whether one did.
+struct BlockingDrop {
+    reported: mpsc::Receiver<Option<Token>>,
+    is_named: mpsc::Sender<bool>,
+    token: Option<Token>,
+}
+
+impl Drop for BlockingDrop {
+    fn drop(&mut self) {
+        while self.reported.try_recv().is_ok() {}
+        let mut reports = (0..3).map_while(|_| self.reported.recv_timeout(TEST_TIMEOUT).ok());
+        let _ = self.is_named.send(reports.any(|token| token == self.token));
+    }
+}
+
+#[test]
+fn a_machine_that_blocks_in_its_drop_is_named_in_the_report() {
+    let ((reports, reported), (named, is_named)) = (mpsc::channel(), mpsc::channel());
+    let reports = Arc::new(Mutex::new(reports));
+    let hook = move |stuck: &StuckReport<'_>| {
+        let _ = reports.lock().expect("no panic").send(stuck.token);
+    };
+    let blocking = Blocking::new().patience(Duration::from_millis(1));
+    let blocking = blocking.on_stuck(hook.clone()).on_still_stuck(hook);
+    let mut rig = Rig::new(&Config::new().blocking(blocking));
+    let mut dropped = BlockingDrop { reported, is_named: named, token: None };
+    rig.add(move |_, scope| {
+        // All of it, not only the token, moves into the machine.
+        let dropped = &mut dropped;
+        dropped.token = Some(scope.token());
+        Response::keep(())
+    });
+    // Called last, before the end of the drain drops both.
+    rig.add(|_, _| Response::keep(()));
+    let mut instance = rig.instance();
+    instance.handle().drain(Duration::ZERO);
+    assert_eq!(instance.run().expect("it waits"), Exit::Drained { dropped: 2 });
+    assert_eq!(is_named.recv(), Ok(true));
 }
 
 #[test]

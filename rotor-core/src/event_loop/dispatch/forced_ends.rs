@@ -25,6 +25,9 @@ impl<M: Machine> Dispatch<M> {
         let Some(machine) = self.scheduler.slots_mut().take(token) else { return };
         // Read before the drop. It is the machine's code, like the drop, and may panic.
         let callee = Callee::guarded(token, &machine);
+        if let Some(heartbeat) = self.monitor.heartbeat() {
+            heartbeat.record_call(token, callee.type_name);
+        }
         let dropped = guard(|| drop(machine));
         self.scheduler.release_slot(environment, token);
         match dropped {
