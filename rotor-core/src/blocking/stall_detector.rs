@@ -273,8 +273,13 @@ impl StallDetector {
             thread: period.state(thread),
             is_repeated: before.is_some(),
         };
-        self.call.level = self.call.level.max(call_level);
-        self.poll.level = self.poll.level.max(poll_level).max(call_level);
+        // One level at a time: a watchdog that was late still makes each report.
+        if kind == CALL_STALL {
+            self.call.level += 1;
+            self.poll.level = self.poll.level.max(poll_level).max(call_level);
+        } else {
+            self.poll.level += 1;
+        }
         found
     }
 

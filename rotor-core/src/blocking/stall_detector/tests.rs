@@ -120,6 +120,17 @@ fn a_waiting_handler_is_reported_at_1_10_and_100_times_the_patience() {
 }
 
 #[test]
+fn a_watchdog_that_was_late_still_makes_each_report() {
+    let mut fake = FakeLoop::new();
+    assert_eq!(fake.ticks(2, Activity::Waited), []);
+    fake.now += PATIENCE * 100;
+    let found = fake.ticks(1_000, Activity::Waited);
+    let expected = [first_report(4_020, 1, WAITING), repeated_report(4_030, 1, WAITING)];
+    assert_eq!([found[0].1, found[1].1], expected);
+    assert_eq!(found.len(), 3, "{found:?}");
+}
+
+#[test]
 fn the_unobserved_wait_starts_when_the_thread_got_the_loop() {
     let mut fake = FakeLoop::new();
     fake.ticks(2, Activity::Waited);
