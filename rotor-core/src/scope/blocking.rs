@@ -30,7 +30,9 @@ impl<C> Scope<'_, C> {
     /// handler, `f` simply runs.
     ///
     /// If the loop is dropped before `f` returns, the handler does not go on: it is unwound from
-    /// here as by a panic, which is not reported, and its machine is dropped.
+    /// here as by a panic, which is not reported, and its machine is dropped. In a loop that may be
+    /// [taken over](crate::LoopInstance::taking_over), where the context is the handler's own, the
+    /// handler goes on, and its machine is dropped with its response.
     #[doc(alias = "block_in_place")]
     pub fn blocking<V>(&mut self, f: impl FnOnce() -> V) -> V {
         let section = self.context.release_loop();
