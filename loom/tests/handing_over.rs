@@ -134,3 +134,46 @@ fn a_loop_without_a_watchdog_is_never_lent() {
         assert_eq!(instance.stats().read().handed_quick, 0);
     });
 }
+
+/// A thread that is not needed ends at once, perhaps just as it is given the loop again.
+#[test]
+fn a_thread_that_ends_is_given_nothing_or_runs_the_loop() {
+    model(3, || {
+        let blocking = Blocking::new().patience_declared(Duration::ZERO).keep_idle(Duration::ZERO);
+        let mut instance = loop_with(blocking.threads_max(1), &[2]);
+        assert_eq!(instance.run().unwrap(), Exit::Empty);
+        assert_eq!(instance.context().sections, 2);
+    });
+}
+
+/// The first section of the type is handed over, and the second one is lent. The watchdog checks
+/// twice, and takes the loop if it is lent at both checks.
+#[test]
+fn a_lent_loop_is_reclaimed_whether_or_not_the_watchdog_takes_it() {
+    model(2, || {
+        let mut instance = loop_with(Blocking::new().threads_max(1), &[2]);
+        let mut check = instance.rescuer();
+        let watchdog = thread::spawn(move || {
+            check();
+            check();
+        });
+        assert_eq!(instance.run().unwrap(), Exit::Empty);
+        watchdog.join().unwrap();
+        let stats = instance.stats().read();
+        assert_eq!(instance.context().sections, 2);
+        assert_eq!(stats.handed_over + stats.handed_quick + stats.blocked_inline, 2);
+    });
+}
+
+/// The section of the one may end while the other has lent the loop.
+#[test]
+fn a_loop_lent_by_one_handler_can_be_reclaimed_by_another() {
+    model(1, || {
+        let mut instance = loop_with(Blocking::new().threads_max(2), &[2, 1]);
+        let _no_check = instance.rescuer();
+        assert_eq!(instance.run().unwrap(), Exit::Empty);
+        let stats = instance.stats().read();
+        assert_eq!(instance.context().sections, 3);
+        assert_eq!(stats.handed_over + stats.handed_quick, 3);
+    });
+}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use loom::sync::atomic::AtomicUsize;
 use loom::sync::atomic::Ordering::Relaxed;
 use loom::thread;
-use rotor_core::{Lock, Outcome, Permits};
+use rotor_core::{Future, Lock, Outcome, Permits};
 
 use waiting::{WaitUntil, WakeOnlyBackend, loop_on, model};
 
@@ -87,6 +87,26 @@ fn a_permit_for_a_dropped_future_is_free_again() {
         drop(future);
         gives.join().unwrap();
         assert_eq!((permits.available(), permits.waiting()), (1, 0));
+    });
+}
+
+/// While one thread gives a permit to the first waiter, the other one returns its own, and leaves
+/// the second waiter to the first thread.
+#[test]
+fn permits_returned_at_the_same_time_reach_all_waiters() {
+    model(2, || {
+        let permits = Permits::new(2);
+        let held = [permits.try_take().unwrap(), permits.try_take().unwrap()];
+        let mut creator = loop_on(WakeOnlyBackend::default(), 1);
+        let add = creator.add_machine_with(|scope| {
+            let futures = [permits.ask(scope), permits.ask(scope)];
+            WaitUntil::new(move |_| futures.iter().all(Future::is_ready))
+        });
+        add.unwrap();
+        let give = held.map(|permit| thread::spawn(move || drop(permit)));
+        creator.instantiate(()).run().unwrap();
+        give.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!((permits.available(), permits.waiting()), (2, 0));
     });
 }
 

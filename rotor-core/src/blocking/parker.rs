@@ -78,13 +78,13 @@ impl<T> Parker<T> {
         let mut state = self.lock();
         if !time.is_zero() {
             state = self.spin(state);
-        }
-        // Waits only once: a thread that is woken spuriously was not needed either.
-        if let Content::Nothing = state.content {
-            state.is_asleep = true;
-            let waited = self.arrived.wait_timeout(state, time);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            state.is_asleep = false;
+            // Waits only once: a thread that is woken spuriously was not needed either.
+            if let Content::Nothing = state.content {
+                state.is_asleep = true;
+                let waited = self.arrived.wait_timeout(state, time);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                state.is_asleep = false;
+            }
         }
         match self.take(&mut state) {
             Content::Given(value) => Some(Some(value)),

@@ -89,6 +89,26 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         self
     }
 
+    /// Lets sections be lent, and returns what the watchdog, which the models do not have, does at
+    /// each check: it takes a loop that is still lent since before the previous check.
+    #[cfg(rotor_loom)]
+    pub fn rescuer(&mut self) -> impl FnMut() + Send + 'static
+    where
+        M: Machine<Seed: Send, Context: Send> + Send + 'static,
+        B: Backend<Handle: Send + Sync> + Send + 'static,
+    {
+        if let Some(baton) = &mut self.baton {
+            baton.loop_state.is_watched = true;
+        }
+        let relay = self.relay.as_ref().map(|guard| std::sync::Arc::downgrade(&guard.0));
+        let mut seen = 0;
+        move || {
+            if let Some(relay) = relay.as_ref().and_then(std::sync::Weak::upgrade) {
+                seen = relay.pass_on_lent(seen);
+            }
+        }
+    }
+
     /// What `run` does if other threads run the loop.
     pub(super) fn run_on_threads(&mut self) -> io::Result<Exit>
     where

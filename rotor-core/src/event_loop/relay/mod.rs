@@ -157,7 +157,10 @@ where
     pub(super) fn run(self: &Arc<Self>, mut baton: Baton<M, B>) -> EndedLoop<M, B> {
         let watched = baton.loop_state.core.watch();
         self.publish_runner(watched.as_ref());
-        baton.loop_state.is_watched = watched.is_some();
+        // In the models there is no watchdog, and `LoopInstance::rescuer` decides.
+        if !cfg!(rotor_loom) {
+            baton.loop_state.is_watched = watched.is_some();
+        }
         self.thread_queue.set_running(true);
         self.late.set_running(true);
         // Without another thread it runs here, and blocks when its handlers do.
@@ -216,7 +219,7 @@ where
 
     /// Passes on a lent baton whose section turned out not to be short. Returns the value for the
     /// next call.
-    fn pass_on_lent(self: &Arc<Self>, seen: u64) -> u64 {
+    pub(in crate::event_loop) fn pass_on_lent(self: &Arc<Self>, seen: u64) -> u64 {
         let (seen, lent) = self.thread_queue.take_lent(seen);
         if let Some(mut baton) = lent {
             baton.loop_state.was_refused = false;
