@@ -99,6 +99,10 @@ where
             return PumpOutcome::Full;
         }
         let frame = match body.as_mut().poll_frame(context) {
+            // The peer has the whole response, even if the body does not end.
+            Poll::Pending if response.is_length_reached() => {
+                return outcome_of_end(response.done());
+            }
             Poll::Pending => return PumpOutcome::Pending,
             Poll::Ready(None) => return outcome_of_end(response.done()),
             Poll::Ready(Some(Err(error))) => return PumpOutcome::Failed(error.into()),
@@ -115,9 +119,8 @@ where
         if let Err(misuse) = written {
             return PumpOutcome::Failed(misuse.into());
         }
-        // If this was the last piece, it is sent together with the end. With the announced length
-        // the peer has the whole response, even if the body does not end.
-        if body.is_end_stream() || response.is_length_reached() {
+        // If this was the last piece, it is sent together with the end.
+        if body.is_end_stream() {
             return outcome_of_end(response.done());
         }
     }

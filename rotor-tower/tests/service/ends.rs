@@ -13,7 +13,7 @@ use axum::Router;
 use axum::extract::WebSocketUpgrade;
 use axum::routing::get;
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::stream::{self, StreamExt};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use rotor_core::Scope;
@@ -87,7 +87,7 @@ fn failing(
         match path.as_str() {
             "/error" => Err(io::Error::other("as asked")),
             "/panic" => panic!("as asked"),
-            "/length" => {
+            "/length" | "/longer" => {
                 let mut answer = answer;
                 answer.headers_mut().insert("content-length", "2".parse().expect("a value"));
                 Ok(answer)
@@ -114,6 +114,10 @@ impl http_body::Body for FailingBody {
                 Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"half")))))
             }
             "/length" => Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"more"))))),
+            "/longer" => {
+                self.0 = "/length".to_owned();
+                Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"so")))))
+            }
             "/empty" => {
                 self.0 = "/empty".to_owned();
                 context.waker().wake_by_ref();
@@ -133,6 +137,7 @@ fn a_failed_response_never_looks_complete() {
         ("/body", "500", true),
         ("/body-panic", "500", true),
         ("/length", "500", true),
+        ("/longer", "500", true),
         ("/late", "500", true),
         ("/fine", "200", false),
     ] {
@@ -149,21 +154,26 @@ fn a_failed_response_never_looks_complete() {
 #[test]
 fn a_response_with_its_announced_length_ends_though_its_body_does_not() {
     let service = tower::service_fn(|request: http::Request<Body>| async move {
-        let pieces = ["he", "llo"].map(|it| Ok::<_, Infallible>(Frame::data(Bytes::from(it))));
-        let endless = futures_util::stream::iter(pieces).chain(futures_util::stream::pending());
+        let length = request.uri().path()[1..].parse::<usize>();
+        let text = if length == Ok(0) { "" } else { "hello" };
+        let pieces = text.split_inclusive('l').map(Bytes::from).map(Frame::data);
+        let endless = stream::iter(pieces.map(Ok::<_, Infallible>)).chain(stream::pending());
         let mut answer = http::Response::new(StreamBody::new(endless));
-        if request.uri() == "/known" {
-            answer.headers_mut().insert("content-length", 5.into());
+        if let Ok(length) = length {
+            answer.headers_mut().insert("content-length", length.into());
         }
         Ok::<_, Infallible>(answer)
     });
     let mut stage = serving(service);
-    for _ in 0..2 {
-        stage.send(&request("GET /known", "", ""));
-        assert_eq!(exchange(&stage.take_received()), "200 hello");
+    for (path, expected) in [("/5", "200 hello"), ("/0", "200 "), ("/5", "200 hello")] {
+        stage.send(&request(&format!("GET {path}"), "", ""));
+        assert_eq!(exchange(&stage.take_received()), expected, "{path}");
     }
     stage.send(&request("GET /unknown", "", ""));
-    assert!(stage.take_received().ends_with(b"2\r\nhe\r\n3\r\nllo\r\n"), "more may follow");
+    assert!(
+        stage.take_received().ends_with(b"3\r\nhel\r\n1\r\nl\r\n1\r\no\r\n"),
+        "more may follow"
+    );
 }
 
 #[test]
