@@ -225,6 +225,13 @@ impl Connection {
         (self.sequence.last_acknowledged() == Some(expected)).then_some(Numbers { sent, expected })
     }
 
+    /// Whether it only waits for its machine to read the last bytes: both sides have ended, and
+    /// everything is acknowledged. smoltcp throws these bytes away when TIME-WAIT is over.
+    pub(super) fn holds_last_bytes(&mut self) -> bool {
+        let has_ended = self.state() == State::TimeWait;
+        has_ended && self.socket().recv_queue() > 0 && self.time_wait_numbers().is_some()
+    }
+
     /// Called when the machine has read `bytes` more.
     pub(super) fn record_read(&mut self, bytes: usize) {
         // The count wraps around, like sequence numbers.

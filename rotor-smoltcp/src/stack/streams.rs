@@ -228,3 +228,32 @@ fn receive(socket: &mut Socket<'_>, buf: &mut ReadBuf<'_>) -> Result<(), RecvErr
     let _end = socket.recv(put);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::packets::{ACK, FIN};
+    use super::super::test_peer::for_each_case;
+    use super::*;
+
+    #[test]
+    fn unread_bytes_outlive_time_wait() {
+        for_each_case(|mut peer| {
+            peer.stack.shutdown(peer.id, Shutdown::Write).expect("it is connected");
+            peer.received_acks();
+            peer.send(FIN | ACK, b"0123456789");
+            for _ in 0..40 {
+                peer.clock.advance(Duration::from_secs(1));
+                peer.stack.begin_wait(None).expect("the cable is in");
+                peer.stack.end_wait(None, false, &mut Vec::new()).expect("the cable is in");
+            }
+            assert_eq!(peer.stack.next_deadline(None), None, "nothing is due meanwhile");
+            assert_eq!((peer.read(), peer.read()), (10, 0));
+            assert!(
+                peer.stack.read(peer.id, &mut ReadBuf::new(&mut [0], &mut 0)).is_ok(),
+                "the end"
+            );
+            peer.received_acks();
+            assert!(!peer.stack.is_connected(peer.id), "TIME-WAIT was over long ago");
+        });
+    }
+}

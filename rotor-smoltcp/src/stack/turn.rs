@@ -224,6 +224,10 @@ impl Stack {
         let now = to_instant(time);
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.is_dirty = false;
+        if connection.holds_last_bytes() {
+            // It sends nothing more. The end of TIME-WAIT is noticed after the last read.
+            return self.set_due(id, None);
+        }
         let before = connection.state();
         connection.record_reset();
         // More has arrived since that was acknowledged.
