@@ -52,8 +52,8 @@ pub(super) struct Connection {
     pub(super) phase: Phase,
     token: Option<Token>,
     interest: Interest,
-    /// The number of the peer's first byte, known after the first acknowledgement.
-    first: Option<TcpSeqNumber>,
+    /// The number of the peer's first byte, known after its first segment.
+    pub(super) first: Option<TcpSeqNumber>,
     /// How many bytes the machine has read, modulo 2³².
     read_bytes: u32,
     /// How many unread bytes the machine was told of.
@@ -199,14 +199,12 @@ impl Connection {
         self.read_bytes.wrapping_add(unread).wrapping_add(u32::from(has_peer_ended(socket.state())))
     }
 
-    /// Concludes from an acknowledgement with which number the peer has begun. Called after
-    /// everything was sent, before anything arrives.
-    pub(super) fn learn_first_number(&mut self) {
-        if self.first.is_none()
-            && let Some(TcpSeqNumber(acknowledged)) = self.sequence.take_acknowledged()
-        {
-            self.first =
-                Some(TcpSeqNumber(acknowledged.wrapping_sub(self.received_numbers() as i32)));
+    /// Called after a segment with this number was handled; `before` is the state before that.
+    pub(super) fn record_first_number(&mut self, number: TcpSeqNumber, before: State) {
+        let had_none = matches!(before, State::Listen | State::SynSent);
+        let has_none = matches!(self.state(), State::Listen | State::SynSent | State::Closed);
+        if had_none && !has_none {
+            self.first = Some(number + 1);
         }
     }
 

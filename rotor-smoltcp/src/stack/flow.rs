@@ -19,13 +19,32 @@ pub(super) struct Flow {
     pub(super) local: SocketAddr,
 }
 
+/// What is known of a segment before smoltcp gets it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Segment {
+    pub(super) flow: Flow,
+    pub(super) number: TcpSeqNumber,
+    /// The length of its payload, in bytes.
+    pub(super) len: usize,
+    pub(super) control: Control,
+}
+
+/// What a segment does besides carrying bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Control {
+    None,
+    /// It asks for a new connection (SYN without ACK).
+    First,
+    /// It ends its direction (FIN).
+    End,
+    Reset,
+}
+
 /// What a packet is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Destination {
-    /// A segment of a connection. `is_first`: it asks for a new one (SYN without ACK).
-    Tcp { flow: Flow, is_first: bool },
-    /// A reset of a connection, and its number.
-    Reset { flow: Flow, number: TcpSeqNumber },
+    /// A segment of a connection.
+    Tcp(Segment),
     /// A datagram.
     Udp { flow: Flow },
     /// For the stack to answer by itself: ARP, ICMP, and unknown protocols.
@@ -93,18 +112,28 @@ fn classify_transport(
             if packet.syn() && requests_tiny_segments(&packet) {
                 return None;
             }
-            let flow = flow(packet.src_port(), packet.dst_port());
-            if packet.rst() {
-                let number = packet.seq_number();
-                return Some(Destination::Reset { flow, number });
-            }
-            Some(Destination::Tcp { flow, is_first: packet.syn() && !packet.ack() })
+            Some(Destination::Tcp(Segment {
+                flow: flow(packet.src_port(), packet.dst_port()),
+                number: packet.seq_number(),
+                len: packet.payload().len(),
+                control: control(&packet),
+            }))
         }
         IpProtocol::Udp => {
             let packet = UdpPacket::new_checked(payload).ok()?;
             Some(Destination::Udp { flow: flow(packet.src_port(), packet.dst_port()) })
         }
         _ => Some(Destination::Other),
+    }
+}
+
+/// smoltcp refuses segments with more than one of these flags.
+fn control(packet: &TcpPacket<&[u8]>) -> Control {
+    match (packet.rst(), packet.syn(), packet.fin()) {
+        (true, ..) => Control::Reset,
+        (_, true, _) if !packet.ack() => Control::First,
+        (.., true) => Control::End,
+        _ => Control::None,
     }
 }
 
@@ -184,26 +213,30 @@ mod tests {
         Flow { remote: parse(left), local: parse(right) }
     }
 
+    fn segment(flow: Flow, control: Control) -> Destination {
+        let number = TcpSeqNumber(0x0102_0304);
+        Destination::Tcp(Segment { flow, number, len: 0, control })
+    }
+
     #[test]
     fn packets_are_classified_by_destination() {
         let web = between("10.0.0.1:4096", "10.0.0.2:80");
         let web6 = between("[fd00::1]:4096", "[fd00::2]:80");
         let dns = between("10.0.0.1:4096", "10.0.0.2:53");
-        let number = TcpSeqNumber(0x0102_0304);
         let mut behind_options = vec![6, 0, 1, 4, 0, 0, 0, 0];
         behind_options.extend(tcp(0x10));
         let table = [
-            (v4(6, [0, 0], &tcp(0x02)), Destination::Tcp { flow: web, is_first: true }),
-            (v4(6, [0x40, 0], &tcp(0x10)), Destination::Tcp { flow: web, is_first: false }),
-            (v4(6, [0, 0], &tcp(0x12)), Destination::Tcp { flow: web, is_first: false }),
-            (v4(6, [0, 0], &tcp(0x06)), Destination::Reset { flow: web, number }),
-            (v6(6, &tcp(0x14)), Destination::Reset { flow: web6, number }),
-            (v6(6, &tcp(0x02)), Destination::Tcp { flow: web6, is_first: true }),
-            (v6(0, &behind_options), Destination::Tcp { flow: web6, is_first: false }),
+            (v4(6, [0, 0], &tcp(0x02)), segment(web, Control::First)),
+            (v4(6, [0x40, 0], &tcp(0x10)), segment(web, Control::None)),
+            (v4(6, [0, 0], &tcp(0x12)), segment(web, Control::None)),
+            (v4(6, [0, 0], &tcp(0x06)), segment(web, Control::Reset)),
+            (v6(6, &tcp(0x14)), segment(web6, Control::Reset)),
+            (v6(6, &tcp(0x02)), segment(web6, Control::First)),
+            (v6(0, &behind_options), segment(web6, Control::None)),
             (v4(17, [0, 0], &UDP), Destination::Udp { flow: dns }),
             (v4(1, [0, 0], &[8, 0, 0, 0]), Destination::Other),
             (v4(132, [0, 0], &[]), Destination::Other),
-            (v4(6, [0, 0], &first_with(48)), Destination::Tcp { flow: web, is_first: true }),
+            (v4(6, [0, 0], &first_with(48)), segment(web, Control::First)),
             (v4(6, [0, 0], &first_with(47)), Destination::Refused),
             (v6(6, &first_with(0)), Destination::Refused),
             (v4(6, [0, 0], &first_with_both([1_460, 1])), Destination::Refused),

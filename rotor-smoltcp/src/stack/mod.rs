@@ -24,6 +24,7 @@ mod streams;
 mod test_peer;
 mod time_wait;
 mod turn;
+mod window;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -67,7 +67,7 @@ pub(super) fn segment(
         seq_number: TcpSeqNumber(number),
         ack_number: Some(TcpSeqNumber(7)),
         window_len: 9,
-        window_scale: None,
+        window_scale: (flags & SYN != 0).then_some(0),
         max_seg_size: None,
         sack_permitted: false,
         sack_ranges: [None; 3],

@@ -6,49 +6,50 @@
 //! of 64 KiB, 256 for one of 16 MiB.
 
 use smoltcp::socket::tcp::State;
-use smoltcp::wire::TcpSeqNumber;
 
 use super::acknowledgement::acknowledgement;
-use super::flow::Flow;
+use super::flow::Segment;
 use super::{Stack, to_instant};
 use crate::device::{ETHERNET_HEADER, Medium};
+use crate::slots::Id;
 
 impl Stack {
     /// Handles a reset. If its number is not the expected one, but in the window, the sender is
     /// challenged: a peer without such a connection then sends a reset with the number that the
     /// challenge acknowledges.
-    pub(super) fn handle_reset(&mut self, flow: Flow, number: TcpSeqNumber, packet: &[u8]) {
-        let known = self.flows.get(&flow).and_then(|id| self.connections.get(*id));
-        let expected = known.and_then(|connection| connection.expected_number());
-        match expected.filter(|expected| *expected != number) {
-            None => self.handle_segment(flow, false, packet),
-            Some(expected) => {
-                let beyond = number.0.wrapping_sub(expected.0);
-                let window = self.config.receive_buffer_bytes;
-                if usize::try_from(beyond).is_ok_and(|beyond| beyond < window) {
-                    self.challenge(flow, expected, packet);
-                }
-            }
+    pub(super) fn handle_reset(&mut self, segment: &Segment, packet: &[u8]) {
+        let known = self.flows.get(&segment.flow).copied();
+        let expected = known.and_then(|id| self.connections.get(id)?.expected_number());
+        let (Some(id), Some(expected)) = (known, expected) else {
+            return self.handle_segment(segment, packet);
+        };
+        if expected == segment.number {
+            return self.handle_segment(segment, packet);
+        }
+        let beyond = segment.number.0.wrapping_sub(expected.0);
+        let window = self.config.receive_buffer_bytes;
+        if usize::try_from(beyond).is_ok_and(|beyond| beyond < window) {
+            self.challenge(id, packet);
         }
     }
 
     /// Sends a challenge ACK: has smoltcp acknowledge what has arrived, as it does for a probe, at
     /// most once per second (RFC 5961 §7).
-    fn challenge(&mut self, flow: Flow, expected: TcpSeqNumber, packet: &[u8]) {
+    pub(super) fn challenge(&mut self, id: Id, packet: &[u8]) {
         let now = to_instant(self.now());
-        let known = self.flows.get(&flow).and_then(|id| self.connections.get_mut(*id));
-        let Some(connection) = known else { return };
+        let Some(connection) = self.connections.get_mut(id) else { return };
         if connection.state() == State::TimeWait {
             // Nothing more can come, and smoltcp would restart its wait at each probe.
             return;
         }
-        let Some(sent) = connection.sequence.sent() else { return };
+        let (expected, sent) = (connection.expected_number(), connection.sequence.sent());
+        let (Some(expected), Some(sent)) = (expected, sent) else { return };
         let link_header = match self.wire.medium {
             Medium::Ip => 0,
             Medium::Ethernet => ETHERNET_HEADER,
         };
         let link_header = &packet[..link_header.min(packet.len())];
-        let ends = (flow.remote, flow.local);
+        let ends = (connection.flow.remote, connection.flow.local);
         let probe = acknowledgement(link_header, ends, expected - 1, sent);
         let mut port = self.wire.with_packet(&probe).with_sequence(&mut connection.sequence);
         self.iface.poll_ingress_single(now, &mut port, &mut connection.set);

@@ -17,10 +17,11 @@ use crate::device::{ETHERNET_HEADER, Medium};
 pub(super) struct Sequence {
     /// The number after the last byte that was sent, acknowledged or not.
     sent: Option<TcpSeqNumber>,
-    /// The last acknowledged number, until it is taken.
-    acknowledged: Option<TcpSeqNumber>,
-    /// The last acknowledged number, even after it was taken.
+    /// The last acknowledged number.
     last_acknowledged: Option<TcpSeqNumber>,
+    /// The last acknowledged number, and the window that was offered with it, in the scale of the
+    /// connection. `None` before the first one: the window of a SYN has no scale.
+    window: Option<(TcpSeqNumber, u16)>,
 }
 
 impl Sequence {
@@ -34,9 +35,9 @@ impl Sequence {
         self.last_acknowledged
     }
 
-    /// Takes the last acknowledged number, if there was an acknowledgement since it was last taken.
-    pub(super) fn take_acknowledged(&mut self) -> Option<TcpSeqNumber> {
-        self.acknowledged.take()
+    /// Returns the end of the window that was last offered; `None` if only a SYN has offered one.
+    pub(super) fn window_end(&self, shift: u8) -> Option<TcpSeqNumber> {
+        self.window.map(|(acknowledged, len)| acknowledged + (usize::from(len) << shift))
     }
 
     /// Inspects a packet to be sent. If it only acknowledges, corrects its number.
@@ -69,8 +70,13 @@ impl Sequence {
         let Ok(mut segment) = TcpPacket::new_checked(segment) else { return };
         let (number, len) = (segment.seq_number(), segment.segment_len());
         if segment.ack() && !segment.rst() {
-            self.acknowledged = Some(segment.ack_number());
-            self.last_acknowledged = self.acknowledged;
+            self.last_acknowledged = Some(segment.ack_number());
+            // smoltcp does not remember what a probe (of one byte) has offered.
+            let is_probe = len == 1 && !segment.syn() && !segment.fin();
+            if !is_probe {
+                let window = (segment.ack_number(), segment.window_len());
+                self.window = (!segment.syn()).then_some(window);
+            }
         }
         match self.sent {
             Some(sent) if len == 0 && !segment.rst() && number < sent => {

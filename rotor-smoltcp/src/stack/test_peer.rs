@@ -3,9 +3,9 @@
 use rotor_core::net::ReadBuf;
 use smoltcp::wire::{IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet, TcpPacket};
 
-use super::Stack;
 use super::packets::{ACK, FIN, SYN, ends, segment};
 use super::tests::{arp_request, stack_with_cable};
+use super::{SocketKind, Stack};
 use crate::clock::ManualClock;
 use crate::config::StackConfig;
 use crate::device::{Device, ETHERNET_HEADER, Medium, MemoryDevice};
@@ -40,14 +40,9 @@ impl TestPeer {
         if medium == Medium::Ethernet {
             stack.handle_packet(&arp_request());
         }
-        let (from, to) = ends(version);
-        let local = (std::net::IpAddr::from(to), 4_096);
+        let local = (std::net::IpAddr::from(ends(version).1), 4_096);
         // The ports are those of `segment`, unless the stack chooses one.
-        let id = if peer_connects {
-            stack.listen(local.into(), 8).expect("it is free")
-        } else {
-            stack.connect((std::net::IpAddr::from(from), 80).into()).expect("there is room")
-        };
+        let id = stack.listen(local.into(), 8).expect("it is free");
         let (acknowledges, port, listener) = (0, 4_096, peer_connects.then_some(id));
         let mut peer = TestPeer {
             stack,
@@ -61,19 +56,27 @@ impl TestPeer {
             number,
             acknowledges,
         };
-        peer.port = peer.stack.addresses(id).map_or(port, |(local, _)| local.port());
         if peer_connects {
             peer.send(SYN, b"");
             peer.received_acks();
             peer.send(ACK, b"");
             peer.id = peer.accept();
         } else {
-            peer.received_acks();
-            peer.send(SYN | ACK, b"");
+            peer.stack.drop_socket(SocketKind::Listener, id);
+            peer.connect();
             peer.received_acks();
         }
         assert!(peer.stack.is_connected(peer.id));
         peer
+    }
+
+    /// Lets the stack connect to the peer, which accepts that. The stack has not acknowledged it.
+    pub(super) fn connect(&mut self) {
+        let from = std::net::IpAddr::from(ends(self.version).0);
+        self.id = self.stack.connect((from, 80).into()).expect("there is room");
+        self.port = self.stack.addresses(self.id).map_or(0, |(local, _)| local.port());
+        self.received_acks();
+        self.send(SYN | ACK, b"");
     }
 
     /// Accepts the connection that the peer has begun.

@@ -9,7 +9,7 @@ use smoltcp::iface::PollResult;
 use smoltcp::socket::tcp::State;
 
 use super::connection::{Connection, Phase};
-use super::flow::{Destination, Flow};
+use super::flow::{Control, Destination, Segment};
 use super::{Stack, flow, to_instant};
 use crate::device::Medium;
 use crate::device_gone::device_gone;
@@ -126,8 +126,10 @@ impl Stack {
 
     pub(super) fn handle_packet(&mut self, packet: &[u8]) {
         match flow::classify(self.wire.medium, packet) {
-            Destination::Tcp { flow, is_first } => self.handle_segment(flow, is_first, packet),
-            Destination::Reset { flow, number } => self.handle_reset(flow, number, packet),
+            Destination::Tcp(segment) => match segment.control {
+                Control::Reset => self.handle_reset(&segment, packet),
+                _ => self.handle_segment(&segment, packet),
+            },
             Destination::Udp { flow } => self.handle_datagram(flow, packet),
             Destination::Other => {
                 self.answer(packet);
@@ -144,7 +146,8 @@ impl Stack {
         self.iface.poll_ingress_single(to_instant(now), &mut port, &mut self.no_sockets);
     }
 
-    pub(super) fn handle_segment(&mut self, flow: Flow, is_first: bool, packet: &[u8]) {
+    pub(super) fn handle_segment(&mut self, segment: &Segment, packet: &[u8]) {
+        let (flow, is_first) = (segment.flow, segment.control == Control::First);
         let mut known = self.flows.get(&flow).copied();
         if is_first
             && let Some(id) = known
@@ -162,6 +165,7 @@ impl Stack {
         }
         let mut first_interface = None;
         let id = match known {
+            Some(id) if !self.fits_window(id, segment, packet) => return,
             Some(id) => id,
             // Segments to a broadcast or multicast address are not answered (RFC 9293 §3.9.2.3),
             // and smoltcp would reject them. Segments to another host are not for this one.
@@ -191,6 +195,7 @@ impl Stack {
         }
         let iface = first_interface.as_deref_mut().unwrap_or(&mut self.iface);
         iface.poll_ingress_single(to_instant(now), &mut port, set);
+        connection.record_first_number(segment.number, before);
         connection.record_duplicate_ack(before);
         self.update_phase(id, before, Cause::Packet);
         self.mark_dirty(id);
@@ -230,8 +235,6 @@ impl Stack {
         }
         let before = connection.state();
         connection.record_reset();
-        // More has arrived since that was acknowledged.
-        let _past = connection.sequence.take_acknowledged();
         let Connection { set, sequence, .. } = &mut **connection;
         let mut port = self.wire.burst().with_sequence(sequence);
         let mut bursts = 0;
@@ -241,7 +244,6 @@ impl Stack {
             bursts += 1;
         }
         self.wire.flush();
-        connection.learn_first_number();
         let is_ethernet = self.wire.medium == Medium::Ethernet;
         if bursts == 0 && is_ethernet && connection.has_unsent() && !connection.is_unresolved {
             connection.is_unresolved = true;
