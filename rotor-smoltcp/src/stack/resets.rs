@@ -1,3 +1,5 @@
+//! Segments that may not be from the peer are challenged instead of believed.
+//!
 //! Resets count only if their number is exactly the next expected one (RFC 9293 §3.10.7.4; RFC 5961
 //! §3.2).
 //!
@@ -33,6 +35,13 @@ impl Stack {
         }
     }
 
+    /// Whether a segment that asks for a new connection (SYN) is challenged, whatever its number
+    /// (RFC 5961 §4.2): smoltcp drops it, and a peer that has lost its side would never get through.
+    pub(super) fn is_synchronized(&self, id: Id) -> bool {
+        let state = self.connections.get(id).map(|connection| connection.state());
+        !matches!(state, None | Some(State::SynSent | State::SynReceived | State::Closed))
+    }
+
     /// Sends a challenge ACK: has smoltcp acknowledge what has arrived, as it does for a probe, at
     /// most once per second (RFC 5961 §7).
     pub(super) fn challenge(&mut self, id: Id, packet: &[u8]) {
@@ -61,7 +70,7 @@ mod tests {
     use std::io::IoSlice;
     use std::time::Duration;
 
-    use super::super::packets::{ACK, FIN, RESET};
+    use super::super::packets::{ACK, FIN, RESET, SYN};
     use super::super::test_peer::for_each_case;
 
     #[test]
@@ -111,6 +120,34 @@ mod tests {
             peer.number = told[0];
             peer.send(RESET, b"");
             assert!(!peer.stack.is_connected(peer.id));
+        });
+    }
+
+    #[test]
+    fn a_restarted_peer_is_challenged_and_can_connect_again() {
+        for_each_case(|mut peer| {
+            let (old, acknowledges) = (peer.number, peer.acknowledges);
+            for offset in [12_345, 0, -1, -12_345] {
+                peer.clock.advance(Duration::from_secs(1));
+                for _ in 0..3 {
+                    peer.send_at_offset(offset, SYN, b"");
+                }
+                assert_eq!(peer.received_acks(), [old], "at most one challenge per second");
+                assert!(peer.stack.is_connected(peer.id), "anybody can send that");
+            }
+            // It knows nothing of the connection, so it resets what it is told of.
+            peer.send_at_offset(0, RESET, b"");
+            assert!(!peer.stack.is_connected(peer.id));
+            if peer.listener.is_none() {
+                return;
+            }
+            peer.number = old.wrapping_add(12_345);
+            peer.send(SYN, b"");
+            assert_eq!(peer.received_acks(), [peer.number]);
+            assert_ne!(peer.acknowledges, acknowledges, "it is another connection");
+            peer.send(ACK, b"");
+            peer.id = peer.accept();
+            assert!(peer.stack.is_connected(peer.id));
         });
     }
 

@@ -165,6 +165,7 @@ impl Stack {
         }
         let mut first_interface = None;
         let id = match known {
+            Some(id) if is_first && self.is_synchronized(id) => return self.challenge(id, packet),
             Some(id) if !self.fits_window(id, segment, packet) => return,
             Some(id) => id,
             // Segments to a broadcast or multicast address are not answered (RFC 9293 §3.9.2.3),
