@@ -13,7 +13,6 @@ pub(super) const UNRESOLVED_MAX: Duration = Duration::from_secs(3);
 /// The datagrams that wait to be sent.
 #[derive(Default)]
 pub(super) struct DatagramQueue {
-    /// The target at the front is asked for first.
     targets: VecDeque<Target>,
     count: usize,
 }
@@ -84,11 +83,6 @@ impl DatagramQueue {
             }
         }
         self.targets.retain(|target| !target.datagrams.is_empty());
-        // The stack sends one request per second, for whichever target. The next one is for another
-        // target.
-        if self.targets.len() > 1 {
-            self.targets.rotate_left(1);
-        }
         lost as u64
     }
 }
@@ -130,10 +124,6 @@ mod tests {
         let (tried, lost) = send(&mut queue, 10, &[1]);
         let tried: Vec<_> = tried.iter().map(|(last, _)| *last).collect();
         assert_eq!((tried, lost, queue.len()), (vec![7, 8, 1, 1], 0, 3));
-        // The next address resolution is for another target.
-        let asked_for = |tried: Vec<(u8, Vec<u8>)>| tried[0].0;
-        assert_eq!(asked_for(send(&mut queue, 11, &[1]).0), 8);
-        assert_eq!(asked_for(send(&mut queue, 12, &[1]).0), 7);
         // A target that has been resolved gets its datagrams from then on.
         let (tried, lost) = send(&mut queue, 12, &[8]);
         assert_eq!((tried.len(), lost, queue.len()), (2, 0, 2));

@@ -168,11 +168,15 @@ impl Stack {
         while iface.poll_egress(now, &mut wire.port(), &mut socket.set)
             == PollResult::SocketStateChanged
         {}
-        let local = socket.local;
+        let (local, mut held_up) = (socket.local, Vec::new());
         let lost = socket.queue.send(time, |target, datagram| {
-            sender.load(local, target, datagram)
+            let is_sent = sender.load(local, target, datagram)
                 && iface.poll_egress(now, &mut wire.port(), &mut sender.set)
-                    == PollResult::SocketStateChanged
+                    == PollResult::SocketStateChanged;
+            if wire.take_held_up() {
+                held_up.push(target.ip());
+            }
+            is_sent
         });
         wire.counts.unsent += lost;
         let wants_room = socket.wants_room.is_some();
@@ -183,6 +187,9 @@ impl Stack {
         }
         if wants_room {
             self.mark_datagram_changed(id);
+        }
+        for target in held_up {
+            self.request_address(target, false);
         }
     }
 

@@ -4,6 +4,7 @@
 //! connection is a set of its own, and the packet is read far enough to find the right one.
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 
 use smoltcp::wire::{
     EthernetFrame, EthernetProtocol, IpProtocol, IpVersion, Ipv4Packet, Ipv6ExtHeader, Ipv6Packet,
@@ -47,7 +48,9 @@ pub(super) enum Destination {
     Tcp(Segment),
     /// A datagram.
     Udp { flow: Flow },
-    /// For the stack to answer by itself: ARP, ICMP, and unknown protocols.
+    /// It may tell the hardware address of a neighbour: ARP, neighbour discovery.
+    Neighbour,
+    /// For the stack to answer by itself: other ICMP, and unknown protocols.
     Other,
     /// Not an IP packet, a fragment, or a first segment that asks for tiny segments.
     Refused,
@@ -66,7 +69,7 @@ fn classify_frame(frame: &[u8]) -> Option<Destination> {
     let frame = EthernetFrame::new_checked(frame).ok()?;
     match frame.ethertype() {
         EthernetProtocol::Ipv4 | EthernetProtocol::Ipv6 => classify_ip(frame.payload()),
-        EthernetProtocol::Arp => Some(Destination::Other),
+        EthernetProtocol::Arp => Some(Destination::Neighbour),
         EthernetProtocol::Unknown(_) => None,
     }
 }
@@ -123,9 +126,17 @@ fn classify_transport(
             let packet = UdpPacket::new_checked(payload).ok()?;
             Some(Destination::Udp { flow: flow(packet.src_port(), packet.dst_port()) })
         }
+        IpProtocol::Icmpv6
+            if payload.first().is_some_and(|kind| NEIGHBOUR_KINDS.contains(kind)) =>
+        {
+            Some(Destination::Neighbour)
+        }
         _ => Some(Destination::Other),
     }
 }
+
+/// The ICMPv6 types of neighbour discovery (RFC 4861 §4).
+const NEIGHBOUR_KINDS: RangeInclusive<u8> = 133..=137;
 
 /// smoltcp refuses segments with more than one of these flags.
 fn control(packet: &TcpPacket<&[u8]>) -> Control {
@@ -236,6 +247,10 @@ mod tests {
             (v4(17, [0, 0], &UDP), Destination::Udp { flow: dns }),
             (v4(1, [0, 0], &[8, 0, 0, 0]), Destination::Other),
             (v4(132, [0, 0], &[]), Destination::Other),
+            (v6(58, &[128, 0, 0, 0]), Destination::Other),
+            (v6(58, &[]), Destination::Other),
+            (v6(58, &[136, 0, 0, 0]), Destination::Neighbour),
+            (v4(58, [0, 0], &[8, 0, 0, 0]), Destination::Other),
             (v4(6, [0, 0], &first_with(48)), segment(web, Control::First)),
             (v4(6, [0, 0], &first_with(47)), Destination::Refused),
             (v6(6, &first_with(0)), Destination::Refused),
@@ -264,7 +279,7 @@ mod tests {
     #[test]
     fn frames_of_unknown_protocols_are_refused_and_arp_is_not() {
         for (ethertype, destination) in
-            [([0x08, 0x06], Destination::Other), ([0x88, 0xcc], Destination::Refused)]
+            [([0x08, 0x06], Destination::Neighbour), ([0x88, 0xcc], Destination::Refused)]
         {
             let mut frame = vec![2; 12];
             frame.extend(ethertype);

@@ -1,6 +1,7 @@
 //! `Stack`: smoltcp's interface, and the sockets of a loop around it.
 
 mod acknowledgement;
+mod address_requests;
 mod connection;
 mod datagram_queue;
 mod datagram_socket;
@@ -10,6 +11,7 @@ mod flow;
 mod layers;
 mod listener_socket;
 mod listeners;
+mod neighbours;
 mod offload;
 mod opening;
 #[cfg(test)]
@@ -34,8 +36,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use rotor_core::{Interest, OffloadPool, Time, Token};
 use smoltcp::iface::{Interface, SocketSet};
 use smoltcp::time::Instant;
-use smoltcp::wire::IpCidr;
 
+use self::address_requests::AddressRequests;
 use self::connection::Connection;
 use self::datagram_socket::{DatagramSocket, Sender};
 use self::flow::Flow;
@@ -48,7 +50,6 @@ pub(crate) use self::turn::Wait;
 use self::wire::Wire;
 use crate::clock::{Alarm, LoopClock};
 use crate::config::StackConfig;
-use crate::device::Medium;
 use crate::slots::{Id, Slots};
 use crate::stats::StackStats;
 
@@ -86,6 +87,7 @@ pub(crate) struct Stack {
     unresolved: Vec<Id>,
     unresolved_datagrams: Vec<Id>,
     retry_resolution_at: Option<Time>,
+    address_requests: AddressRequests,
     /// A packet has arrived that may tell the hardware address of a target.
     may_resolve: bool,
     /// Dropped connections that have not ended, the oldest first. The list may also have others.
@@ -230,20 +232,6 @@ impl Stack {
 
     fn has_address(&self, ip: IpAddr) -> bool {
         self.config.addresses.iter().any(|(own, _)| *own == ip)
-    }
-
-    /// Whether packets for a target can leave. A device of IP packets has only one other end.
-    /// smoltcp would drop them, and an attempt to connect would wait for its timeout.
-    fn has_route(&self, target: IpAddr) -> bool {
-        if self.wire.medium == Medium::Ip || target.is_multicast() || target == IPV4_BROADCAST {
-            return true;
-        }
-        let networks = self.config.addresses.iter().map(|(own, prefix)| (*own, *prefix));
-        let routed = self.config.routes.iter().map(|(network, prefix, _)| (*network, *prefix));
-        let contains = |(network, prefix): (IpAddr, u8)| {
-            IpCidr::new(network.into(), prefix).contains_addr(&target.into())
-        };
-        networks.chain(routed).any(contains)
     }
 
     /// Returns the address from which the stack would send to a target.

@@ -8,6 +8,7 @@ use rotor_core::Time;
 use smoltcp::iface::{Interface, Route, SocketSet};
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr};
 
+use super::address_requests::AddressRequests;
 use super::datagram_socket::Sender;
 use super::listener_socket::BoundAddresses;
 use super::random::Random;
@@ -43,14 +44,7 @@ impl Stack {
         let mut wire = Wire::new(device, config.verify_checksums);
         let sender = Sender::new(wire.medium);
         let mut iface = new_interface(config, &mut wire, random.next_number()?, clock.now());
-        iface.routes_mut().update(|routes| {
-            for (network, prefix, router) in &config.routes {
-                let cidr = IpCidr::new((*network).into(), *prefix);
-                let via_router = IpAddress::from(*router);
-                let route = Route { cidr, via_router, preferred_until: None, expires_at: None };
-                let _ = routes.push(route);
-            }
-        });
+        set_routes(&mut iface, config);
         let rejections =
             Rejections::new(config.rejections_per_second, random.next_number()?, clock.now());
         Ok(Stack {
@@ -79,6 +73,7 @@ impl Stack {
             unresolved: Vec::new(),
             unresolved_datagrams: Vec::new(),
             retry_resolution_at: None,
+            address_requests: AddressRequests::default(),
             may_resolve: false,
             lingering: VecDeque::new(),
             time_wait: TimeWait::default(),
@@ -109,6 +104,18 @@ pub(super) fn new_interface(
         }
     });
     iface
+}
+
+pub(super) fn set_routes(iface: &mut Interface, config: &StackConfig) {
+    iface.routes_mut().update(|routes| {
+        for (network, prefix, router) in &config.routes {
+            let cidr = IpCidr::new((*network).into(), *prefix);
+            let via_router = IpAddress::from(*router);
+            let route = Route { cidr, via_router, preferred_until: None, expires_at: None };
+            // There is room, because `check_config` has counted the routes.
+            let _ = routes.push(route);
+        }
+    });
 }
 
 /// Refuses what would make smoltcp panic.

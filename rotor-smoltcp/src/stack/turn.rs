@@ -131,10 +131,11 @@ impl Stack {
                 _ => self.handle_segment(&segment, packet),
             },
             Destination::Udp { flow } => self.handle_datagram(flow, packet),
-            Destination::Other => {
+            Destination::Neighbour => {
                 self.answer(packet);
                 self.may_resolve = true;
             }
+            Destination::Other => self.answer(packet),
             Destination::Refused => self.stats.refused += 1,
         }
     }
@@ -245,6 +246,9 @@ impl Stack {
             bursts += 1;
         }
         self.wire.flush();
+        let held_up = self.wire.take_held_up().then_some(connection.flow.remote.ip());
+        // The address of a half-open connection may be forged.
+        let is_doubtful = matches!(connection.phase, Phase::HalfOpen(_));
         let is_ethernet = self.wire.medium == Medium::Ethernet;
         if bursts == 0 && is_ethernet && connection.has_unsent() && !connection.is_unresolved {
             connection.is_unresolved = true;
@@ -263,6 +267,9 @@ impl Stack {
         let next = next.into_iter().flatten().min();
         self.set_due(id, next);
         self.update_phase(id, before, Cause::Timer);
+        if let Some(target) = held_up {
+            self.request_address(target, is_doubtful);
+        }
         if bursts == BURST_MAX && is_at_once {
             self.mark_dirty(id);
         }

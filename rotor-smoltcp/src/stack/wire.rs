@@ -28,6 +28,9 @@ pub(super) struct Wire {
     pub(super) verifies_checksums: bool,
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
+    /// smoltcp had something to send, and sent nothing: it needs a hardware address, and may not ask
+    /// for one.
+    is_held_up: bool,
     /// For a device that computes checksums and splits packets: what it gets next.
     batch: Option<Batch>,
     pub(super) counts: SendCounts,
@@ -107,6 +110,7 @@ impl Wire {
             capabilities,
             incoming: vec![0; PACKET_BYTES_MAX],
             outgoing: Vec::new(),
+            is_held_up: false,
             batch,
             counts: SendCounts::default(),
             times_down: 0,
@@ -175,6 +179,12 @@ impl Wire {
         }
     }
 
+    /// Returns whether smoltcp would have sent something just now if it knew a hardware address, and
+    /// has not asked for that.
+    pub(super) fn take_held_up(&mut self) -> bool {
+        std::mem::take(&mut self.is_held_up)
+    }
+
     pub(super) fn next_arrival(&self) -> Option<Time> {
         self.device.next_arrival()
     }
@@ -225,6 +235,7 @@ impl phy::Device for Port<'_> {
     }
 
     fn transmit(&mut self, _: Instant) -> Option<TransmitSlot<'_>> {
+        self.wire.is_held_up = true;
         Some(self.transmit_slot())
     }
 
@@ -242,6 +253,7 @@ impl phy::RxToken for ReceivedPacket<'_> {
 impl phy::TxToken for TransmitSlot<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, write: F) -> R {
         let TransmitSlot { wire, sequence, limit, is_burst, segment } = self;
+        wire.is_held_up = false;
         let Wire { device, medium, outgoing, batch, counts, .. } = wire;
         let mut send = |packet: &[u8], segments| counts.send(&mut **device, packet, segments);
         if let Some(batch) = batch {
