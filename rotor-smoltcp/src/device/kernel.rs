@@ -207,8 +207,11 @@ impl Device for KernelDevice {
     }
 
     fn send(&mut self, packet: &[u8]) -> io::Result<()> {
-        rustix::io::write(&self.fd, packet)?;
-        Ok(())
+        match rustix::io::write(&self.fd, packet) {
+            // The queue of the interface is full, not that of the socket.
+            Err(Errno::NOBUFS) => Err(io::ErrorKind::WouldBlock.into()),
+            result => Ok(result.map(drop)?),
+        }
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

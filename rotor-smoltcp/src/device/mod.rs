@@ -72,8 +72,12 @@ pub trait Device: Send + 'static {
     ///
     /// # Errors
     ///
-    /// The packet was not sent. That is only counted, since any network may lose packets. If the
-    /// device has failed altogether, the next [`receive`](Device::receive) should report it.
+    /// The packet was not sent.
+    ///
+    /// * `WouldBlock`: the device has no room now. The stack keeps the packet, and up to 4 MiB of
+    ///   further ones, and offers them again in its next turn, at most 1 ms later.
+    /// * Any other error is only counted, since any network may lose packets. If the device has
+    ///   failed altogether, the next [`receive`](Device::receive) should report it.
     fn send(&mut self, packet: &[u8]) -> io::Result<()>;
 
     /// Returns the descriptor that becomes readable when a packet arrives. With `None`, the loop

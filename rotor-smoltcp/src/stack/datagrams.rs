@@ -127,7 +127,7 @@ impl Stack {
                 Err(SendError::BufferFull)
             } else {
                 // The datagram that was dropped to make room is lost.
-                self.wire.counts.unsent += u64::from(is_full);
+                self.wire.outlet.unsent += u64::from(is_full);
                 socket.queue.push(normalize(target), datagram);
                 Ok(())
             }
@@ -178,7 +178,7 @@ impl Stack {
             }
             is_sent
         });
-        wire.counts.unsent += lost;
+        wire.outlet.unsent += lost;
         let wants_room = socket.wants_room.is_some();
         if socket.queue.len() > 0 && !std::mem::replace(&mut socket.is_unresolved, true) {
             self.unresolved_datagrams.push(id);
@@ -218,7 +218,7 @@ impl Stack {
         self.send_datagrams_of(id);
         if let Some(socket) = self.datagrams.remove(id) {
             self.bound_datagrams.remove(socket.local);
-            self.wire.counts.unsent += socket.queue.len() as u64;
+            self.wire.outlet.unsent += socket.queue.len() as u64;
         }
     }
 }

@@ -14,6 +14,7 @@ mod listeners;
 mod neighbours;
 mod offload;
 mod opening;
+mod outlet;
 #[cfg(test)]
 mod packets;
 mod random;
@@ -137,10 +138,10 @@ impl Stack {
 
     pub(crate) fn stats(&self) -> StackStats {
         StackStats {
-            sent: self.wire.counts.sent,
-            unsent: self.wire.counts.unsent,
+            sent: self.wire.outlet.sent,
+            unsent: self.wire.outlet.unsent,
             went_down: self.wire.times_down,
-            merged: self.wire.counts.merged,
+            merged: self.wire.outlet.merged,
             rejections_withheld: self.rejections.withheld,
             connections: self.connections.len(),
             time_wait: self.time_wait.len(),

@@ -10,7 +10,7 @@ use smoltcp::socket::tcp::State;
 
 use super::connection::{Connection, Phase};
 use super::flow::{Control, Destination, Segment};
-use super::{Stack, flow, to_instant};
+use super::{Stack, flow, outlet, to_instant};
 use crate::device::Medium;
 use crate::device_gone::device_gone;
 use crate::slots::Id;
@@ -86,7 +86,8 @@ impl Stack {
     pub(super) fn next_deadline(&self, until: Option<Time>) -> Option<Time> {
         let due = self.due.first().map(|(at, _)| *at);
         let ended = self.time_wait.next_expiry();
-        [until, due, ended, self.retry_resolution_at, self.wire.next_arrival()]
+        let retry = self.wire.outlet.has_waiting().then(|| self.now() + outlet::RETRY);
+        [until, due, ended, self.retry_resolution_at, self.wire.next_arrival(), retry]
             .into_iter()
             .flatten()
             .min()
@@ -215,6 +216,7 @@ impl Stack {
 
     /// Sends what was written.
     pub(crate) fn send_all(&mut self) {
+        self.wire.send_waiting();
         let mut dirty = std::mem::take(&mut self.dirty);
         for id in dirty.drain(..) {
             self.send(id);

@@ -8,6 +8,7 @@ use smoltcp::phy::{self, Checksum, DeviceCapabilities, PacketMeta, TxToken};
 use smoltcp::time::Instant;
 
 use super::offload::Batch;
+use super::outlet::Outlet;
 use super::rejections::{Rejections, is_rejection};
 use super::sequence::Sequence;
 use crate::device::{Device, ETHERNET_HEADER, Medium, VIRTIO_HEADER};
@@ -33,18 +34,9 @@ pub(super) struct Wire {
     is_held_up: bool,
     /// For a device that computes checksums and splits packets: what it gets next.
     batch: Option<Batch>,
-    pub(super) counts: SendCounts,
+    pub(super) outlet: Outlet,
     /// How often the device has reported that its network is down.
     pub(super) times_down: u64,
-}
-
-/// What has become of the packets that were to be sent.
-#[derive(Default)]
-pub(super) struct SendCounts {
-    pub(super) sent: u64,
-    pub(super) unsent: u64,
-    /// Segments that were sent as part of a larger packet.
-    pub(super) merged: u64,
 }
 
 /// The device for one call of the stack, with the received packet if there is one.
@@ -112,7 +104,7 @@ impl Wire {
             outgoing: Vec::new(),
             is_held_up: false,
             batch,
-            counts: SendCounts::default(),
+            outlet: Outlet::default(),
             times_down: 0,
         }
     }
@@ -136,10 +128,15 @@ impl Wire {
 
     /// Sends the packet that was kept back.
     pub(super) fn flush(&mut self) {
-        let Wire { device, batch, counts, .. } = self;
+        let Wire { device, batch, outlet, .. } = self;
         if let Some(batch) = batch {
-            batch.flush(|packet, segments| counts.send(&mut **device, packet, segments));
+            batch.flush(|packet, segments| outlet.send(&mut **device, packet, segments));
         }
+    }
+
+    /// Sends packets for which the device had no room.
+    pub(super) fn send_waiting(&mut self) {
+        self.outlet.send_waiting(&mut *self.device);
     }
 
     /// Whether each packet begins with a virtio header.
@@ -254,8 +251,8 @@ impl phy::TxToken for TransmitSlot<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, write: F) -> R {
         let TransmitSlot { wire, sequence, limit, is_burst, segment } = self;
         wire.is_held_up = false;
-        let Wire { device, medium, outgoing, batch, counts, .. } = wire;
-        let mut send = |packet: &[u8], segments| counts.send(&mut **device, packet, segments);
+        let Wire { device, medium, outgoing, batch, outlet, .. } = wire;
+        let mut send = |packet: &[u8], segments| outlet.send(&mut **device, packet, segments);
         if let Some(batch) = batch {
             let packet = batch.next_slot(len);
             let result = write(packet);
@@ -301,19 +298,4 @@ fn prepare_packet(
         sequence.correct_number(medium, packet);
     }
     true
-}
-
-impl SendCounts {
-    /// Sends a packet that contains that many segments.
-    fn send(&mut self, device: &mut dyn Device, packet: &[u8], segments: usize) {
-        if let Err(error) = device.send(packet) {
-            log::trace!("{} has lost a packet of {} bytes: {error}", device.name(), packet.len());
-            self.unsent += 1;
-            return;
-        }
-        self.sent += 1;
-        if segments > 1 {
-            self.merged += segments as u64;
-        }
-    }
 }
