@@ -69,6 +69,9 @@ pub(crate) struct Query<N: Net> {
     /// When the server was asked, by datagram or over TCP.
     asked_at: Time,
     deadline: Time,
+    /// Whether it was told to make room. As long as nobody waits for it, its time does not start
+    /// again.
+    gives_way: bool,
     /// Why the tries so far have failed, if any has.
     failure: Option<LookupError>,
 }
@@ -132,6 +135,7 @@ where
             query,
             asked_at: scope.now(),
             deadline: Time::NEVER,
+            gives_way: false,
             failure: None,
             seed,
         };
@@ -157,7 +161,7 @@ where
         let (now, full_time) = (scope.now(), self.asked_at + self.server_timeout());
         // Somebody may have asked again after the query was told to make room.
         if self.is_awaited() {
-            self.deadline = full_time;
+            (self.deadline, self.gives_way) = (full_time, false);
         }
         let step = match self.deadline <= now {
             true if now < full_time => Step::Abandon,
@@ -176,6 +180,7 @@ where
         }
         if !self.is_awaited() {
             self.deadline = self.deadline.min(self.asked_at + UNAWAITED_TIME);
+            self.gives_way = true;
         }
         self.timeout(scope)
     }
@@ -347,7 +352,10 @@ where
     }
 
     fn start_clock(&mut self, now: Time) {
-        (self.asked_at, self.deadline) = (now, now + self.server_timeout());
+        self.asked_at = now;
+        if self.is_awaited() || !self.gives_way {
+            self.deadline = now + self.server_timeout();
+        }
     }
 
     fn send(&mut self, server: SocketAddr) -> Step {

@@ -1,16 +1,16 @@
-//! The end of a resolver, and of the queries that it leaves behind.
+//! The end of a resolver, and of the queries that it leaves behind; of a query that makes room.
 
 use std::time::Duration;
 
 use rotor_core::Loop;
 use rotor_dns::{ResolvConf, Resolver, ResolverConfig};
-use rotor_sim::Sim;
 use rotor_sim::net::SimNet;
+use rotor_sim::{Network, Sim};
 use rotor_stream::HasResolver;
 
 use crate::machine::Served;
 use crate::simulated::serving;
-use crate::wire::{self, asked};
+use crate::wire::{self, asked, truncated};
 use crate::{SECOND, Stage, outcome, right_answer};
 
 /// A server that is silent about IPv6 addresses, as some are. Lookups go on without them.
@@ -55,4 +55,23 @@ fn a_query_ends_with_its_resolver_when_no_handle_is_left() {
     assert!(outcome(reply).is_ok(), "the IPv4 addresses are enough");
     let machines = sim.machines(resolver, |_, machine| format!("{machine:?}"));
     assert!(machines.is_empty(), "{machines:?}");
+}
+
+/// Otherwise it would keep its place for the full time of a server once more.
+#[test]
+fn a_query_that_makes_room_has_no_more_time_for_a_further_step() {
+    let server = Served::new(|query, is_tcp, _| match asked(query).0.as_str() {
+        "slow.example" if is_tcp => vec![],
+        "slow.example" => vec![truncated(query)],
+        _ => vec![right_answer(query)],
+    });
+    let conf = ResolvConf::parse("options timeout:5 attempts:1");
+    let mut stage = Stage::new(vec![server], conf, |config| config.queries_max(1));
+    stage.sim.set_network(Network::new().latency(SECOND / 4..SECOND / 3));
+    let given_up = stage.start_lookup("slow.example");
+    stage.run_for(SECOND / 10);
+    drop(given_up);
+    let other = stage.start_lookup("other.example");
+    stage.run_for(2 * SECOND);
+    assert!(outcome(other).is_ok());
 }
