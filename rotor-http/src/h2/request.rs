@@ -7,6 +7,7 @@ use std::str;
 
 use super::hpack::FieldList;
 use super::priority::Priority;
+use crate::h1::head::RequestHead;
 use crate::h1::request_semantics::is_continue_expected;
 use crate::limits::Limits;
 use crate::semantics::authority::Authority;
@@ -88,7 +89,8 @@ impl CheckedRequest {
     ///
     /// # Errors
     ///
-    /// The peer's fault; the stream ends, the others continue.
+    /// The peer's fault; the stream ends, the others continue. The list still has the pseudo-fields
+    /// then.
     pub fn check(
         list: &mut FieldList,
         limits: &Limits,
@@ -96,17 +98,16 @@ impl CheckedRequest {
     ) -> Result<CheckedRequest, Refusal> {
         let (pseudo, count) = PseudoFields::collect(list, offers_protocols)?;
         let regular = RegularFields::collect(list, count)?;
-        list.spans.drain(..count);
         if regular.cookies > 1 {
             join_cookies(list);
         }
         if list.is_truncated() {
             return Err(HeadError::TooLarge.into());
         }
-        if list.len() > limits.fields_max {
+        if list.len() - count > limits.fields_max {
             return Err(HeadError::TooManyFields.into());
         }
-        if has_long_field(list, limits) {
+        if has_long_field(list, count, limits) {
             return Err(HeadError::FieldTooLong.into());
         }
         let method = pseudo.method.clone().ok_or(Refusal::Malformed("there is no :method"))?;
@@ -140,6 +141,7 @@ impl CheckedRequest {
         {
             return Err(Refusal::Malformed(":authority names no host and port"));
         }
+        list.spans.drain(..count);
         if let Some(protocol) = pseudo.protocol {
             list.push_named(b"upgrade", protocol);
         }
@@ -173,9 +175,19 @@ impl CheckedRequest {
     }
 }
 
-/// Returns whether these are the fields of a HEAD request, whose error response has no body.
-pub fn is_head(list: &FieldList) -> bool {
-    list.fields().get(":method") == Some(b"HEAD")
+/// Returns the head of a request that was [refused](CheckedRequest::check) with an error, as far as
+/// it has a method and a target.
+pub fn refused_head(list: &FieldList) -> Option<RequestHead<'_>> {
+    let fields = list.fields();
+    let text = |name| fields.get(name).and_then(|value| str::from_utf8(value).ok());
+    let method = Method::new(text(":method")?)?;
+    // As in the log of requests that are not refused.
+    let (method, target) = match method {
+        Method::Connect if fields.get(":protocol").is_none() => (method, ":authority"),
+        Method::Connect => (Method::Get, ":path"),
+        _ => (method, ":path"),
+    };
+    Some(RequestHead::framed(method, Target::parse(method, text(target)?)?, fields))
 }
 
 impl PseudoFields {
@@ -358,10 +370,10 @@ fn check_authority(
     }
 }
 
-fn has_long_field(list: &FieldList, limits: &Limits) -> bool {
+fn has_long_field(list: &FieldList, skip: usize, limits: &Limits) -> bool {
     // As lines of HTTP/1.1 without their ends, so that one limit holds for both versions.
     let line_len = |(name, value): (&[u8], &[u8])| name.len() + value.len() + 2;
-    list.fields().iter_bytes().any(|field| line_len(field) > limits.field_bytes_max)
+    list.fields().iter_bytes().skip(skip).any(|field| line_len(field) > limits.field_bytes_max)
 }
 
 /// Joins the cookies into one field. RFC 9113 §8.2.3: they "MUST be concatenated into a single

@@ -16,7 +16,7 @@ pub struct Finished<'a> {
     /// The method, as it was sent; empty if the request could not be read.
     pub method: &'a str,
     /// The target, as it was sent; empty if the request could not be read. The peer chooses this
-    /// text, so escape it.
+    /// text, so escape it. If the request was refused because of it, it may be long.
     pub target: &'a str,
     /// The version that the peer speaks; `None` if the request could not be read.
     pub version: Option<Version>,

@@ -11,9 +11,10 @@ use crate::h1::framing::Body;
 use crate::h1::head::RequestHead;
 use crate::h1::request_semantics::RequestSemantics;
 use crate::h1::response::{Ending, ReplyTo, ResponseState};
-use crate::h2::request::{CheckedRequest, Refusal, StreamPurpose, is_head};
+use crate::h2::request::{CheckedRequest, Refusal, StreamPurpose, refused_head};
 use crate::h2::{ErrorCode, Intake, Nuisance, Priority, StreamState, Turn, Violation, WindowWatch};
 use crate::semantics::error::RequestError;
+use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
 use crate::server::counters::Counters;
@@ -71,7 +72,6 @@ impl<S: Server> Streams<S> {
             return Ok(());
         }
         let requested = self.take_pending_priority(stream);
-        let is_head = is_head(&self.space.list);
         let request = match CheckedRequest::check(
             &mut self.space.list,
             io.config.limits_ref(),
@@ -86,7 +86,7 @@ impl<S: Server> Streams<S> {
             Err(Refusal::Error(error)) => {
                 let (priority, purpose) = (Priority::DEFAULT, StreamPurpose::Response);
                 let new_stream = NewStream { stream, is_end, length: None, priority, purpose };
-                self.refuse_with_page(error, is_head, new_stream, io);
+                self.refuse_with_page(error, new_stream, io);
                 return Ok(());
             }
         };
@@ -210,7 +210,6 @@ impl<S: Server> Streams<S> {
     fn refuse_with_page(
         &mut self,
         error: RequestError,
-        is_head: bool,
         new_stream: NewStream,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) {
@@ -221,10 +220,13 @@ impl<S: Server> Streams<S> {
         if matches!(status, Status::REQUEST_HEADER_FIELDS_TOO_LARGE | Status::URI_TOO_LONG) {
             Counters::add(&counters.heads_too_large);
         }
+        let head = refused_head(&self.space.list);
+        let is_head = head.as_ref().is_some_and(|head| head.method() == Method::Head);
         let reply =
             ReplyTo { version: Version::Http2, is_head, keep_alive: true, ..ReplyTo::unreadable() };
-        let log =
-            io.config.is_logged().then(|| LogLine::from_head(None, &[], io.transport.connection()));
+        let log = io.config.is_logged().then(|| {
+            LogLine::from_head(head.as_ref(), io.config.logged_fields(), io.transport.connection())
+        });
         let output = Output::new();
         let mut outgoing = Outgoing::new(reply, &output, io.scope.now(), log);
         outgoing.refusal = Some(error);
@@ -302,8 +304,7 @@ fn head_for_log<'a>(
     request: &CheckedRequest,
 ) -> RequestHead<'a> {
     let method = request.method(list);
-    let asterisk =
-        crate::semantics::target::Target::parse(crate::semantics::method::Method::Options, "*");
+    let asterisk = crate::semantics::target::Target::parse(Method::Options, "*");
     let target = request.target(list).or(asterisk).expect("an asterisk is a target of OPTIONS");
     RequestHead::framed(method, target, list.fields())
 }

@@ -1,5 +1,8 @@
 //! Requests and responses, several at the same time.
 
+use std::sync::{Arc, Mutex};
+
+use rotor_http::Version;
 use rotor_http::server::Http2Config;
 
 use super::client::{Client, config, data, frame, headers};
@@ -173,5 +176,34 @@ fn data_must_match_the_content_length() {
         }
         assert_eq!(client.outcome(1), "0 reset 1", "{length} {pieces:?}");
         assert!(!client.driver.context().events.iter().any(|event| event.starts_with("body")));
+    }
+}
+
+#[test]
+fn the_log_names_refused_requests_as_far_as_they_could_be_read() {
+    let long = "x".repeat(9_000);
+    let path = format!("/{long}");
+    for (method, path, fields, expected) in [
+        ("GET", "/x", &[("expect", "y")][..], "GET /x 417 agent"),
+        ("HEAD", "/x", &[("x", &long)], "HEAD /x 431 agent"),
+        ("GET", &path, &[], &format!("GET {path} 414 agent")),
+        // Not all of it is kept.
+        ("GET", "/x", &[("x", &"y".repeat(16_200))], "GET /x 431 -"),
+    ] {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let sink = lines.clone();
+        let config = config().log_fields(&["User-Agent"]).log(move |finished| {
+            let status = finished.status.map_or(0, |status| status.code());
+            let agent = String::from_utf8_lossy(finished.field("User-Agent").unwrap_or(b"-"));
+            let line = format!("{} {} {status} {agent}", finished.method, finished.target);
+            assert_eq!(finished.version, Some(Version::Http2), "{line}");
+            sink.lock().expect("no test panics there").push(line);
+        });
+        let mut client = Client::new(config);
+        let fields = [fields, &[("user-agent", "agent")]].concat();
+        client.send(&headers(1, method, path, &fields, true));
+        client.read();
+        assert_eq!(client.answer(1).body.is_empty(), method == "HEAD");
+        assert_eq!(*lines.lock().expect("no test panics there"), [expected]);
     }
 }
