@@ -278,7 +278,7 @@ pub trait Protocol: Sized {
     /// ([`Machine::idle`](rotor_core::Machine::idle)), and only if no output waits to be written.
     /// `input` holds the bytes that were read and not yet consumed: a connection with part of a
     /// message there is not idle. The connection that has been idle longest is checked for new
-    /// input, then ended with [`Fatal::MadeRoom`].
+    /// input, then ended: [`make_room`](Protocol::make_room) and [`Fatal::MadeRoom`].
     ///
     /// ```
     /// # use rotor_core::{Scope, Time};
@@ -302,6 +302,13 @@ pub trait Protocol: Sized {
     fn idle(&self, input: &[u8]) -> Option<Time> {
         let _ = input;
         None
+    }
+
+    /// Called before the connection is ended because it is [idle](Protocol::idle) and others need
+    /// room. The protocol may write why it ends: that is sent as far as the socket takes it at once.
+    /// [`fatal`](Protocol::fatal) follows. The default writes nothing.
+    fn make_room(&mut self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Self::Context>) {
+        let _ = (transport, scope);
     }
 
     /// Describes the protocol for people: its state in a word, and how much memory it holds in

@@ -60,6 +60,10 @@ impl Protocol for Lines {
     fn idle(&self, input: &[u8]) -> Option<Time> {
         input.is_empty().then_some(self.idle_since)
     }
+
+    fn make_room(&mut self, transport: &mut Transport<'_>, _: &mut Scope<'_, Vec<String>>) {
+        transport.output.write_all(b"bye\n").expect("an output that is open takes all");
+    }
 }
 
 type Server = Accept<Stream<Lines, ScriptedSocket>, ScriptedListener>;
@@ -120,6 +124,7 @@ fn the_longest_idle_connection_makes_room_for_a_waiting_one() {
     test.test_loop.advance(2 * SECOND);
     let new = test.connect(1);
     assert!(old[1].is_ended() && old[1].is_dropped(), "an end, and the slot is free at once");
+    assert_eq!(old[1].take_received(), b"bye\n");
     assert!(!old[0].is_dropped() && !old[2].is_dropped());
     assert!(test.is_served(&new[0]));
     assert_eq!((test.made_room(), test.take_losses()), (1, vec![MADE_ROOM.to_string()]));

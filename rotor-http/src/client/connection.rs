@@ -258,6 +258,16 @@ impl<K: Client, F: RequestSource<K>> Protocol for Connection<K, F> {
         }
     }
 
+    fn make_room(&mut self, transport: &mut Transport<'_>, scope: &mut Scope<'_, K::Context>) {
+        match &mut self.state {
+            State::Http(_) => {}
+            State::Http2(streams) => {
+                streams.make_room(&mut Io { transport, scope, config: &self.config });
+            }
+            State::Upgraded(upgraded) => upgraded.make_room(transport, scope),
+        }
+    }
+
     fn exception(
         self,
         exception: Exception,

@@ -68,6 +68,10 @@ impl<K: Client, F> Streams<K, F> {
         match self.never {}
     }
 
+    pub(super) fn make_room(&mut self, _: &mut Io<'_, '_, '_, K::Context>) {
+        match self.never {}
+    }
+
     pub(super) fn describe(&self, _: &mut Description) {
         match self.never {}
     }

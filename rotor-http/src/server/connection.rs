@@ -310,6 +310,17 @@ impl<S: Server> Protocol for Connection<S> {
         }
     }
 
+    fn make_room(&mut self, transport: &mut Transport<'_>, scope: &mut Scope<'_, S::Context>) {
+        match &mut self.state {
+            // RFC 9112 §9.5: a client expects such an end at any time.
+            State::Http(_) => {}
+            State::Http2(streams) => {
+                streams.make_room(&mut Io { transport, scope, config: &self.config });
+            }
+            State::Upgraded(upgraded) => upgraded.make_room(transport, scope),
+        }
+    }
+
     fn describe(&self, to: &mut Description) {
         match &self.state {
             State::Http(requests) => requests.describe(to),

@@ -59,6 +59,10 @@ impl<S: Server> Streams<S> {
         match self.never {}
     }
 
+    pub(super) fn make_room(&mut self, _: &mut Io<'_, '_, '_, S::Context>) {
+        match self.never {}
+    }
+
     pub(super) fn describe(&self, _: &mut Description) {
         match self.never {}
     }

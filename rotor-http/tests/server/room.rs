@@ -6,6 +6,7 @@ use rotor_http::server::{HttpAccept, HttpSeed, ServerConfig};
 use rotor_stream::testing::{Peer, ScriptedListener, TestLoop, listener};
 use rotor_stream::{Accept, AcceptConfig};
 
+use crate::http2::client::{config, headers, preface_and_settings};
 use crate::probe::{BIG, Probe, ProbeDriver, TestContext, get, probe, request, seconds};
 use crate::wire::transcript;
 
@@ -69,10 +70,14 @@ struct Test {
 impl Test {
     /// A server with this number of connection slots.
     fn new(slots: usize) -> Test {
+        Test::with_config(slots, ServerConfig::new())
+    }
+
+    fn with_config(slots: usize, config: ServerConfig) -> Test {
         let mut test =
             TestLoop::with_config(TestContext::default(), Config::new().machines_max(1 + slots));
         let (listener, door) = listener(test.world());
-        let seed = HttpSeed::new((), ServerConfig::new());
+        let seed = HttpSeed::new((), config);
         test.add(|scope| Accept::listen(listener, seed, AcceptConfig::new(), scope));
         Test { test, door }
     }
@@ -114,6 +119,22 @@ fn idle_connections_make_room_and_those_with_a_request_do_not() {
     assert!(!waiting.is_dropped());
     let stats = test.test.instance().stats().read();
     assert_eq!((stats.made_room, stats.failed), (2, 0));
+}
+
+#[test]
+fn an_http2_connection_that_makes_room_names_its_last_request() {
+    let mut test = Test::with_config(1, config());
+    let old = test.connect();
+    old.send(&preface_and_settings(&[]));
+    old.send(&headers(5, "GET", "/", &[], true));
+    test.test.settle();
+    assert!(!old.take_received().is_empty());
+    test.test.advance(seconds(3));
+    let new = test.connect();
+    assert!(test.ask(&new, &get("/")).starts_with("200"));
+    assert!(old.is_ended() && old.is_dropped());
+    // GOAWAY, without an error.
+    assert_eq!(old.take_received(), [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0]);
 }
 
 #[test]

@@ -355,6 +355,10 @@ impl<P: HasOutbox> Protocol for WithOutbox<P> {
         self.inner.idle(input).filter(|_| is_empty)
     }
 
+    fn make_room(&mut self, transport: &mut Transport<'_>, scope: &mut Scope<'_, P::Context>) {
+        self.inner.make_room(transport, scope);
+    }
+
     fn describe(&self, to: &mut Description) {
         to.add_held(self.delivery.shared.with(|queue, _| queue.bytes()));
         self.inner.describe(to);

@@ -170,7 +170,7 @@ pub(super) fn make_room<P: Protocol, S: StreamSocket>(
         let flow = open.pass(io, scope);
         return next_phase(open, flow, io, scope);
     }
-    open.fatal(Fatal::MadeRoom, scope);
+    open.make_room(io, scope);
     io.input.clear();
     // Its slot is needed now, so the stream does not wait for the peer's end.
     let _lingers = flush_and_close::<P, S>(io, scope);

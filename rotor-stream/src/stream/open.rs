@@ -419,6 +419,18 @@ impl<P: Protocol> OpenProtocol<P> {
         self.protocol.as_ref()?.idle(&io.input)
     }
 
+    /// Ends an idle connection to make room for others.
+    pub(super) fn make_room<S: StreamSocket>(
+        &mut self,
+        io: &mut BufferedIo<S>,
+        scope: &mut Scope<'_, P::Context>,
+    ) {
+        if let Some(protocol) = &mut self.protocol {
+            protocol.make_room(&mut io.transport(), scope);
+        }
+        self.fatal(Fatal::MadeRoom, scope);
+    }
+
     pub(super) fn describe(&self, to: &mut Description) {
         if let Some(protocol) = &self.protocol {
             protocol.describe(to);

@@ -217,6 +217,12 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         Flow::Done(None)
     }
 
+    /// Tells the server that the idle connection ends.
+    #[cold]
+    pub(in crate::client) fn make_room(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
+        write_frame(io, &frame_writer::go_away(0, ErrorCode::NoError));
+    }
+
     /// Handles the loss of the connection.
     pub(in crate::client) fn lost(
         mut self,

@@ -113,6 +113,13 @@ impl<S: Server> Streams<S> {
         Flow::Done(None)
     }
 
+    /// Tells the peer of an idle connection which request was the last: one that it sends meanwhile
+    /// is not processed, and may be made again whatever it is (RFC 9113 §6.8).
+    #[cold]
+    pub(in crate::server) fn make_room(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
+        self.write_last_goaway(ErrorCode::NoError, io);
+    }
+
     fn send_error(&mut self, violation: Violation, io: &mut Io<'_, '_, '_, S::Context>) {
         log::debug!("machine {} ends: {violation}", io.scope.token());
         let code = match violation {
