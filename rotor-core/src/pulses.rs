@@ -48,7 +48,7 @@ pub struct Pulses {
 #[non_exhaustive]
 pub struct StalledLoop {
     /// The number of the loop, counted from 0 in the order of the calls of
-    /// [`watch`](Pulses::watch).
+    /// [`watch`](Pulses::watch), without those that are forgotten.
     pub index: usize,
     /// How long ago its last note was.
     pub since: Duration,
@@ -59,6 +59,12 @@ pub struct StalledLoop {
 struct WatchedLoop {
     pulse: Arc<LoopPulse>,
     handle: LoopHandle,
+}
+
+impl WatchedLoop {
+    fn has_ended_as_told(&self) -> bool {
+        self.pulse.has_ended.load(Relaxed) && self.handle.is_ending()
+    }
 }
 
 struct LoopPulse {
@@ -87,6 +93,8 @@ impl Pulses {
     }
 
     /// Makes a loop note its time from now on. Run the loop soon, or it counts as held up.
+    ///
+    /// Loops that were told to end and have ended are forgotten: the process goes on with this one.
     pub fn watch<M: Machine, B: Backend>(&self, instance: &mut LoopInstance<M, B>) {
         let pulse = Arc::new(LoopPulse {
             last_pulse: AtomicU64::new(instance.now().as_nanos()),
@@ -96,7 +104,9 @@ impl Pulses {
         instance.every(Pulses::EVERY, move |_, scope| {
             guard.0.last_pulse.store(scope.now().as_nanos(), Relaxed);
         });
-        self.loops().push(WatchedLoop { pulse, handle: instance.handle() });
+        let mut loops = self.loops();
+        loops.retain(|watched| !watched.has_ended_as_told());
+        loops.push(WatchedLoop { pulse, handle: instance.handle() });
     }
 
     /// Returns the loops whose last note is older than `within`, and those that have ended although

@@ -54,6 +54,20 @@ fn a_dropped_loop_is_held_up_unless_it_was_asked_to_end() {
 }
 
 #[test]
+fn a_loop_that_has_ended_as_asked_is_forgotten_once_another_is_watched() {
+    let manual = Manual::new();
+    let pulses = Pulses::new();
+    let first = watched_loop(&manual, &pulses);
+    first.handle().stop();
+    let _second = watched_loop(&manual, &pulses);
+    assert_eq!((pulses.len(), pulses.is_ending()), (2, true), "it has not ended yet");
+    drop(first);
+    assert_eq!((pulses.len(), pulses.is_ending()), (2, true), "nothing follows yet");
+    let _third = watched_loop(&manual, &pulses);
+    assert_eq!((pulses.len(), pulses.is_ending()), (2, false));
+}
+
+#[test]
 fn a_loop_that_was_asked_to_stop_is_ending() {
     let manual = Manual::new();
     let pulses = Pulses::new();

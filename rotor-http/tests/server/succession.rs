@@ -173,6 +173,23 @@ fn a_port_for_probes_answers_for_the_health_that_was_set_last() {
 }
 
 #[test]
+fn a_health_can_be_used_for_one_server_after_another() {
+    let directory = Directory::create();
+    let health = Health::new(Pulses::new());
+    let port = health.serve_at(ANY).expect("a free port");
+    let answer = || readiness(port.local_address());
+    for name in ["first", "second"] {
+        let path = directory.join(name);
+        let server = Serve::new("127.0.0.1:0").hand_over(&path).health(health.clone());
+        let server = thread::spawn(move || server.run_fn(hello, || ()));
+        until("it is ready", || answer().filter(|answer| answer.contains(" 200 ")));
+        follow(&path, server);
+        let ended = answer().expect("the port is open");
+        assert!(ended.contains("it has not started yet"), "the next one: {ended}");
+    }
+}
+
+#[test]
 fn probes_find_the_service_ready_throughout_a_succession() {
     let directory = Directory::create();
     let path = directory.join("control");

@@ -50,10 +50,16 @@ impl<K: LoopKind, L: ListenerLayer> Serve<K, L> {
             // Not those of a clone, which may run as well.
             *pulses = Pulses::new();
         }
-        match self.settings.threads {
+        let health = self.settings.health.clone();
+        let ended = match self.settings.threads {
             1 if no_hand_over => self.run_here::<S>(&addresses, parts),
             _ => self.run_group::<S>(&addresses, parts),
+        };
+        if let Some(health) = health {
+            // Another server may be started with it.
+            health.set_ready(false);
         }
+        ended
     }
 
     fn addresses(&self) -> Result<Vec<SocketAddr>, BoxError> {
