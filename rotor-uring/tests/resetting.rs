@@ -151,6 +151,22 @@ fn bytes_that_the_kernel_keeps_in_completions_count_as_unread_when_dropped() {
     rig.until(|rig| rig.stats().sockets == 0);
 }
 
+/// The submission queue has room for the operations of one drop, so the kernel executes those of the
+/// others later.
+#[test]
+fn bytes_of_many_streams_count_as_unread_when_dropped_in_one_turn() {
+    let Some(mut rig) = Rig::open(&UringConfig::new().submissions(4)) else { return };
+    let mut pairs: Vec<_> = (0..8).map(|_| rig.pair()).collect();
+    rig.turns(50);
+    pairs.iter_mut().for_each(|(_, client)| client.write_all(b"unread").expect("it fits"));
+    let (servers, mut clients): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+    drop(servers);
+    for client in &mut clients {
+        assert_eq!(read_to_end(&mut rig, client).1, Err(ErrorKind::ConnectionReset));
+    }
+    rig.until(|rig| rig.stats().sockets == 0);
+}
+
 /// The kernel executes the receive of such a stream, and closes it then.
 #[test]
 fn bytes_that_waited_count_as_unread_when_dropped_in_the_turn_of_registration() {

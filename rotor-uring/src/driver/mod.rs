@@ -58,6 +58,9 @@ pub(crate) struct Driver {
 /// the table moves.
 const SOCKETS: usize = 65_536;
 
+/// How many operations the drop of a socket submits at most: three cancellations, and the close.
+const DROP_OPERATIONS_MAX: usize = 4;
+
 /// How often a driver that ends looks for completions at most, for each socket.
 const FLUSHES_MAX: usize = 64;
 
@@ -281,6 +284,11 @@ impl Driver {
 
     /// Handles a dropped socket. What was written to it is still sent, for a while.
     pub(crate) fn drop_socket(&mut self, id: Id) {
+        // The kernel gets all of these together. If it executed the cancellation later, it would
+        // deliver bytes before, and then close the stream as if they had been read.
+        if !self.ring.has_room_for(DROP_OPERATIONS_MAX) {
+            self.flush_submissions();
+        }
         // A completion that no wait has taken may have delivered bytes to it.
         if self.ring.has_completions() {
             self.take_completed();

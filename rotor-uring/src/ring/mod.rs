@@ -185,6 +185,13 @@ impl Ring {
         self.backlog.push_back(entry);
     }
 
+    /// Returns whether this many operations can be submitted by one call, with those that are in the
+    /// queue already.
+    pub(crate) fn has_room_for(&mut self, operations: usize) -> bool {
+        let queue = self.ring.submission();
+        self.backlog.is_empty() && queue.capacity() - queue.len() >= operations
+    }
+
     /// Moves waiting operations into the queue, as far as there is room. Returns whether none is
     /// left.
     fn flush_backlog(&mut self) -> bool {
