@@ -22,7 +22,7 @@ const CANDIDATES_MAX: usize = 64;
 /// A map of at most `entries_max` values. It is pure: the time is passed in.
 ///
 /// A look-up changes only its own entry: the two orders learn of it when the entry is first in one
-/// of them. So no call goes through all entries, however many there are.
+/// of them. So the work of a call does not grow with the number of entries, on average.
 #[derive(Debug)]
 pub(super) struct Cache<V> {
     entries: BTreeMap<Name, Entry<V>>,

@@ -233,7 +233,8 @@ quick_error! {
         TooLarge { display("the body is larger than its limit") }
         /// The body was received more slowly than its least rate, or not before its deadline.
         TooSlow { display("the body arrives too slowly") }
-        /// The stream ended before the body was complete.
+        /// The stream ended before the body was complete. The handler of a server also gets this if
+        /// its peer has gone later, or if there is no body.
         Truncated { display("the stream ended before the body did") }
         /// The bodies of all connections together hold as much as they may: of memory, or of a
         /// spool's bytes, files, descriptors and jobs. Nobody's fault: more arrives at a time than
