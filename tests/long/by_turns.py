@@ -3,51 +3,27 @@ rounds."""
 
 import os
 import re
-import socket
 import statistics
 import subprocess
-import time
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
-PEERS = os.environ.get("PEERS", ROOT + "/benches/peers/target/release")
+import servers
 
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+PEERS = os.environ.get("PEERS", f"{servers.ROOT}/benches/peers/target/release")
 
 
-class Server:
+class Server(servers.Server):
     """One that listens on a free port; `command` makes its command line of that."""
 
     def __init__(self, command, **environment):
-        self.port = free_port()
-        self.process = subprocess.Popen(command(self.port), env={**os.environ, **environment}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_for(self.port, self.process.args[0])
-
-    def cpu(self):
-        """utime + stime in seconds, of all its threads, those that have ended included: by the process's own clock, which
-        /proc/PID/stat rounds to hundredths."""
-        return time.clock_gettime(~self.process.pid << 3 | 2)
+        address = servers.free_address()
+        self.port = address[1]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        super().__init__(command(self.port), address, env={**os.environ, **environment}, **quiet)
+        self.wait_for(address)
 
     def private_kib(self):
         text = open(f"/proc/{self.process.pid}/smaps_rollup").read()
         return sum(int(n) for n in re.findall(r"Private_(?:Clean|Dirty): +(\d+)", text))
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-
-def wait_for(port, program):
-    until = time.time() + 60
-    while time.time() < until:
-        try:
-            return socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
-            time.sleep(0.05)
-    raise SystemExit(f"{program} does not listen on port {port}: it may be of an older state of its source")
 
 
 def spread(values, digits=2):

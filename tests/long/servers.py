@@ -1,15 +1,21 @@
 """Servers for the scripts beside this file: started on a free port, watched through /proc, and stopped cleanly."""
 
+import atexit
 import os
 import pathlib
 import re
 import resource
 import signal
+import socket
 import subprocess
+import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 MIB = 1 << 20
+# What is registered with `atexit` is run then.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 def build(*examples):
@@ -30,11 +36,20 @@ def raise_descriptor_limit():
     return hard
 
 
-class Server:
-    """One of our examples, or another program that runs in the foreground."""
+def free_address():
+    """Of a port that was free a moment ago: for programs that cannot tell which one they were given."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()
 
-    def __init__(self, command, address=None, stderr=None):
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, start_new_session=True)
+
+class Server:
+    """One of our examples, or another program that runs in the foreground; the options are those of `Popen`."""
+
+    def __init__(self, command, address=None, **options):
+        options = {"stdout": subprocess.PIPE, "text": True, "start_new_session": True, **options}
+        self.process = subprocess.Popen(command, **options)
+        # However the script ends; Ctrl-C does not reach other sessions.
+        atexit.register(self.kill)
         self.address = address
         while self.address is None:
             line = self.process.stdout.readline()
@@ -44,17 +59,39 @@ class Server:
                 self.address = (found[1], int(found[2]))
 
     @classmethod
-    def example(cls, name, *arguments):
-        return cls([example(name), "127.0.0.1:0", *map(str, arguments)])
+    def example(cls, name, *arguments, **options):
+        return cls([example(name), "127.0.0.1:0", *map(str, arguments)], **options)
+
+    @classmethod
+    def listening(cls, command, address, **options):
+        """A program that does not say where it listens; returns once it does."""
+        server = cls(command, address, **options)
+        server.wait_for(address)
+        return server
+
+    def wait_for(self, address):
+        """Waits until something accepts connections there."""
+        until = time.monotonic() + 60
+        while True:
+            try:
+                return socket.create_connection(address, 1).close()
+            except OSError:
+                if self.process.poll() is not None or time.monotonic() > until:
+                    raise SystemExit(f"{self.process.args[0]} does not listen on port {address[1]}: is it up to date?")
+                time.sleep(0.01)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        self.kill()
+
+    def kill(self):
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)  # With the workers that it has started.
             self.process.wait()
-        self.process.stdout.close()
+        if self.process.stdout:
+            self.process.stdout.close()
 
     def end(self):
         """Asks it to end; answers what it has printed since. Fails when it does not end well."""
@@ -72,7 +109,7 @@ class Server:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def cpu(self):
-        """CPU seconds of it and its children, as the scheduler counts them: to the nanosecond."""
+        """CPU seconds of it and its children, with threads that have ended: by the clocks of the processes, which
+        /proc/PID/stat rounds to hundredths."""
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        threads = [thread for pid in [self.process.pid, *children] for thread in pathlib.Path(f"/proc/{pid}/task").iterdir()]
-        return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
+        return sum(time.clock_gettime(~int(pid) << 3 | 2) for pid in [self.process.pid, *children])
