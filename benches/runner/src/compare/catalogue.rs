@@ -201,6 +201,8 @@ impl Build {
 
 fn cargo(manifest: &Path, package: &[&str]) -> Result<(), BoxError> {
     let mut cargo = Command::new("cargo");
+    // Elsewhere it would leave the programs of an earlier build to be measured.
+    cargo.env_remove("CARGO_TARGET_DIR");
     cargo
         .args(["build", "--quiet", "--release", "--locked", "--manifest-path"])
         .arg(manifest)

@@ -137,9 +137,7 @@ impl RunningLoad {
                     requests: run.requests,
                     wall: run.wall,
                     latency: run.latency,
-                    generator_busy: run.generator.as_secs_f64()
-                        / run.wall.as_secs_f64()
-                        / *threads as f64,
+                    generator_busy: run.busy(*threads),
                     fault: Fault::IfGeneratorLeads,
                 })
             }

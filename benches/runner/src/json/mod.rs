@@ -79,8 +79,8 @@ fn compare(
     let mut notes = String::new();
     for (contender, own) in contenders.iter().zip(&samples) {
         let compared = contender.way.compared_with();
-        let first = contenders.iter().position(|other| other.way == compared).unwrap_or(0);
-        table.add(row(contender, own, &samples[first]));
+        let first = contenders.iter().position(|other| other.way == compared);
+        table.add(row(contender, own, first.map(|first| &samples[first][..])));
         if own.iter().any(|sample| sample.generator_busy > SATURATED) {
             notes.push_str(&format!(
                 "note: {}, {}: the load generator was at its end\n",
@@ -97,12 +97,14 @@ fn compare(
     ))
 }
 
-fn row(contender: &Contender, own: &[Sample], first: &[Sample]) -> Vec<String> {
+/// Without a first one in the same way, there is no ratio.
+fn row(contender: &Contender, own: &[Sample], first: Option<&[Sample]>) -> Vec<String> {
     let median = |figure: fn(&Sample) -> f64, digits: usize| {
         let spread = Spread::of(own.iter().map(figure));
         spread.map_or_else(|| "-".to_owned(), |spread| format!("{:.digits$}", spread.median))
     };
-    let ratios = own.iter().zip(first).map(|(own, first)| own.cpu_us / first.cpu_us);
+    let ratios =
+        own.iter().zip(first.unwrap_or_default()).map(|(own, first)| own.cpu_us / first.cpu_us);
     let spread = |spread: Option<Spread>, digits| {
         spread.map_or_else(|| "-".to_owned(), |spread| spread.to_text(digits))
     };

@@ -115,6 +115,7 @@ impl HalfAnswers {
 /// their own.
 #[derive(Debug)]
 pub struct SlowReaders {
+    connections: u64,
     is_over: Arc<AtomicBool>,
     /// The number of responses that were read so far.
     answered: Arc<AtomicU64>,
@@ -150,7 +151,7 @@ impl SlowReaders {
             let (is_over, answered) = (Arc::clone(&is_over), Arc::clone(&answered));
             move || SlowReaders::read(&mut sockets, &request, checker, &is_over, &answered)
         });
-        Ok(SlowReaders { is_over, answered, thread })
+        Ok(SlowReaders { connections: connections as u64, is_over, answered, thread })
     }
 
     fn read(
@@ -187,13 +188,16 @@ impl SlowReaders {
     ///
     /// # Errors
     ///
-    /// A response was wrong, or its connection ended.
+    /// A response was wrong, its connection ended, or no response has come to its end.
     pub fn finish(self) -> Result<u64, LoadError> {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread
             .join()
             .map_err(|_| LoadError::Io(io::Error::other("the slow readers panicked")))??;
-        Ok(self.answered.load(Ordering::Relaxed))
+        match self.answered.load(Ordering::Relaxed) {
+            0 => Err(LoadError::Silent(0, self.connections)),
+            answered => Ok(answered),
+        }
     }
 }
 
@@ -214,7 +218,7 @@ mod tests {
     use std::sync::atomic::Ordering;
     use std::thread;
 
-    use super::{HalfAnswers, Idle, SlowReaders};
+    use super::{HalfAnswers, Idle, LoadError, SlowReaders};
     use crate::load::Exchange;
 
     fn body() -> Vec<u8> {
@@ -265,6 +269,18 @@ mod tests {
         let held = HalfAnswers::open(address, 1, &Exchange::get(address, "/", body()))
             .expect("the half is right");
         assert!(held.finish().is_err());
+    }
+
+    #[test]
+    fn slow_readers_that_get_no_answer_are_detected() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let readers = SlowReaders::start(address, 2, &Exchange::get(address, "/", body()))
+            .expect("it listens");
+        match readers.finish() {
+            Err(LoadError::Silent(0, 2)) => {}
+            other => panic!("expected silence, got {other:?}"),
+        }
     }
 
     #[test]

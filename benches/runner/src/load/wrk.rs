@@ -5,8 +5,10 @@
 use std::env;
 use std::fs;
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
+use std::thread;
 use std::time::Duration;
 
 use super::LoadError;
@@ -33,6 +35,15 @@ pub struct WrkRun {
     pub generator: Duration,
     /// Latency at the 50th, 99th and 99.9th percentile.
     pub latency: [Duration; 3],
+}
+
+impl WrkRun {
+    /// Returns the share of the time in which this many threads worked. If there are more of them
+    /// than cores, they cannot all work at a time.
+    pub fn busy(&self, threads: usize) -> f64 {
+        let cores = thread::available_parallelism().map_or(threads, NonZero::get);
+        self.generator.as_secs_f64() / self.wall.as_secs_f64() / threads.min(cores) as f64
+    }
 }
 
 /// Runs wrk with this many threads, and connections in total, for this time.
@@ -110,9 +121,20 @@ impl Drop for Script {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
     use std::time::Duration;
 
     use super::{WrkRun, parse};
+
+    #[test]
+    fn threads_that_fill_all_cores_are_busy_however_many_they_are() {
+        let cores = thread::available_parallelism().expect("the system tells").get();
+        let wall = Duration::from_secs(2);
+        let latency = [Duration::ZERO; 3];
+        let run = WrkRun { requests: 1, wall, generator: wall * cores as u32, latency };
+        assert_eq!(run.busy(10 * cores), 1.0);
+        assert_eq!(WrkRun { generator: wall, ..run }.busy(1), 1.0);
+    }
 
     #[test]
     fn the_output_line_of_the_script_is_parsed() {
