@@ -14,8 +14,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle, yield_now};
-use std::time::{Duration, Instant};
+use std::thread::{self, JoinHandle};
 
 use kit::Issuer;
 use rotor::hand_over::{HandOver, RejectedSuccessors};
@@ -25,24 +24,10 @@ use rotor::net::{ListenOptions, ListenerLayer};
 use rotor::proxy_protocol::{ProxyHeader, ProxyProtocol, ProxyProtocolConfig, Version};
 use rotor::tls::TlsServer;
 use rotor::{Config, Infallible, Loop, LoopKind, Machine, MioKind};
-use rotor_test_kit::Directory;
+use rotor_test_kit::{Directory, PATIENCE, until};
 use rotor_uring::{UringConfig, UringKind};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
-
-/// How long to wait for something that is immediate on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn until<T>(what: &str, mut asked: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        match asked() {
-            Some(answer) => return answer,
-            None if begun.elapsed() < PATIENCE => yield_now(),
-            None => panic!("not within {PATIENCE:?}: {what}"),
-        }
-    }
-}
 
 /// Answers with the name of the server, which is its context, and with what it knows of the client.
 fn who(head: &Head<'_>, response: &mut Response<'_>, name: &mut Scope<'_, &'static str>) -> Reply {

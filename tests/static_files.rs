@@ -9,7 +9,6 @@
     reason = "a client with plain blocking sockets, outside of any loop"
 )]
 
-use std::env;
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{Read, Write};
@@ -61,15 +60,10 @@ fn serve(directory: &Path) -> Server {
 
 /// The example. Its address still has to be appended.
 fn example(directory: &Path) -> Command {
-    // Cargo tells tests the paths of binaries, but not of examples. They lie next to the directory
-    // of the tests.
-    let test = env::current_exe().expect("the system knows the path of this test");
-    let profile = test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps");
-    let example = profile.join("examples").join("static_files");
-    assert!(example.exists(), "not built: cargo build --workspace --example static_files");
+    let example = rotor_test_kit::example("static_files");
     // The runner puts the address last; the example wants it first.
     let mut command = Command::new("sh");
-    command.args(["-c", "exec \"$0\" \"$2\" \"$1\""]).arg(example).arg(directory);
+    command.args(["-c", "exec \"$0\" \"$2\" \"$1\""]).arg(example.get_program()).arg(directory);
     command
 }
 

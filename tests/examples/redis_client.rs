@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{ChildStdout, Stdio};
+
+use rotor_test_kit::Process;
 
 use crate::support::{PATIENCE, example};
 
@@ -10,7 +12,7 @@ use crate::support::{PATIENCE, example};
 const PIPELINE_MAX: usize = 128;
 
 struct Redis {
-    child: Child,
+    process: Process,
     shown: BufReader<ChildStdout>,
     server: TcpListener,
 }
@@ -21,9 +23,9 @@ impl Redis {
         let mut command = example("redis_client");
         command.arg(server.local_addr().expect("it is bound").to_string());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().expect("it is built");
-        let shown = BufReader::new(child.stdout.take().expect("it is a pipe"));
-        Redis { child, shown, server }
+        let mut process = Process::from(command.spawn().expect("it is built"));
+        let shown = BufReader::new(process.stdout.take().expect("it is a pipe"));
+        Redis { process, shown, server }
     }
 
     fn accept(&self) -> TcpStream {
@@ -33,7 +35,7 @@ impl Redis {
     }
 
     fn type_in(&mut self, text: &str) {
-        self.child
+        self.process
             .stdin
             .as_mut()
             .expect("it is open")
@@ -49,17 +51,10 @@ impl Redis {
 
     /// Closes the input, and checks that no more output comes.
     fn ends(mut self) {
-        self.child.stdin = None;
+        self.process.stdin = None;
         assert_eq!(self.shown(), "");
-        let status = self.child.wait().expect("it was started");
+        let status = self.process.wait().expect("it was started");
         assert!(status.success(), "{status}");
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

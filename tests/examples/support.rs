@@ -1,12 +1,12 @@
 //! Finds and starts our own examples.
 
-use std::env;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::process::{Command, Output};
+use std::process::Output;
 use std::time::Duration;
 
 use rotor_bench::server::Server;
+pub(crate) use rotor_test_kit::{again, example};
 
 /// How long a test waits before it gives up. It is far longer than anything here takes, so it does
 /// not measure speed.
@@ -15,17 +15,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// Starts an example on a free port; killed on drop.
 pub(crate) fn start_example(name: &str) -> Server {
     Server::start(example(name), PATIENCE).unwrap_or_else(|e| panic!("example {name}: {e}"))
-}
-
-/// An example as a command without arguments.
-pub(crate) fn example(name: &str) -> Command {
-    // Cargo tells tests the paths of binaries, but not of examples. They lie next to the directory
-    // of the tests.
-    let test = env::current_exe().expect("the system knows the path of this test");
-    let profile = test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps");
-    let file = profile.join("examples").join(name);
-    assert!(file.exists(), "not built: cargo build --workspace --example {name}");
-    Command::new(file)
 }
 
 /// Runs an example to its end.
@@ -47,17 +36,6 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     socket.set_read_timeout(Some(PATIENCE)).expect("not zero");
     socket.set_write_timeout(Some(PATIENCE)).expect("not zero");
     socket
-}
-
-/// Repeats a socket call that EINTR interrupts. With a timeout set, the kernel does not restart the
-/// call after the process was stopped and continued (signal(7)).
-pub(crate) fn again<T>(mut ask: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    loop {
-        match ask() {
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            said => return said,
-        }
-    }
 }
 
 /// Receives a datagram.

@@ -1,35 +1,17 @@
 //! Starts an example; and a plain client.
 
-use std::env;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
 use rotor_bench::server::Server;
+pub(crate) use rotor_test_kit::again;
+pub(crate) use rotor_test_kit::example as command;
 
 /// How long a test waits before it gives up. It is far longer than anything here takes, so it does
 /// not measure speed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-
-/// An example as a command without arguments.
-pub(crate) fn command(name: &str) -> Command {
-    // Cargo tells tests the paths of binaries, but not of examples. They lie next to the directory
-    // of the tests.
-    let test = env::current_exe().expect("the system knows the path of this test");
-    let file = test
-        .ancestors()
-        .nth(2)
-        .expect("a test lies in target/PROFILE/deps")
-        .join("examples")
-        .join(name);
-    assert!(file.exists(), "not built: cargo build --workspace --example {name}");
-    let mut command = Command::new(file);
-    for proxy in ["http_proxy", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY"] {
-        command.env_remove(proxy);
-    }
-    command
-}
 
 /// Starts an example on a free port; killed on drop.
 pub(crate) fn start(name: &str) -> Server {
@@ -69,17 +51,6 @@ pub(crate) fn ask(server: &Server, start: &str, fields: &str, body: &str) -> (St
     let (head, body) =
         answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{start}: {answer:?}"));
     (head.to_owned(), body.to_owned())
-}
-
-/// Repeats a socket call that EINTR interrupts. With a timeout set, the kernel does not restart the
-/// call after the process was stopped and continued (signal(7)).
-pub(crate) fn again<T>(mut ask: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    loop {
-        match ask() {
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            said => return said,
-        }
-    }
 }
 
 /// Reads until `enough` holds for what has been read, and returns all of it.

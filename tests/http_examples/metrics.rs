@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
 use rotor_bench::server::find_address;
+use rotor_test_kit::Process;
 
 use crate::client::{PATIENCE, ask, command, exchange, start};
 
@@ -60,7 +61,7 @@ fn an_unread_log_does_not_keep_the_program_from_ending() {
     const REQUESTS: usize = 5_000;
     let mut server = command("metrics");
     server.arg("127.0.0.1:0").stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut server = server.spawn().expect("it starts");
+    let mut server = Process::from(server.spawn().expect("it starts"));
     let mut log = BufReader::new(server.stdout.take().expect("a pipe"));
     let mut line = String::new();
     log.read_line(&mut line).expect("text");

@@ -4,10 +4,10 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 
-use rotor_test_kit::Directory;
+use rotor_test_kit::{Directory, Process};
 
 use crate::certificates::Certificates;
 use crate::nginx::start_nginx;
@@ -37,35 +37,22 @@ impl Site {
     }
 }
 
-struct Python(Child);
-
-impl Python {
-    fn serve(program: &Path, site: &Site, version: &str) -> (Python, String) {
-        let mut child = Command::new(program)
-            .args(["-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--protocol", version])
-            .arg("--directory")
-            .arg(site.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("Python starts");
-        let stdout = child.stdout.take().expect("it was asked to be a pipe above");
-        let python = Python(child);
-        let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line).expect("it says where it listens");
-        let url = line
-            .split_once('(')
-            .and_then(|(_, rest)| rest.split_once(')'))
-            .map(|(url, _)| url.to_owned());
-        (python, url.unwrap_or_else(|| panic!("no address in {line:?}")))
-    }
-}
-
-impl Drop for Python {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Python's `http.server`, which serves the files of a directory, and its URL.
+fn python(program: &Path, site: &Site, version: &str) -> (Process, String) {
+    let child = Command::new(program)
+        .args(["-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--protocol", version])
+        .arg("--directory")
+        .arg(site.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut server = Process::from(child.expect("Python starts"));
+    let stdout = server.stdout.take().expect("it was asked to be a pipe above");
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).expect("it says where it listens");
+    let url = line.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+    let (url, _) = url.unwrap_or_else(|| panic!("no address in {line:?}"));
+    (server, url.to_owned())
 }
 
 /// Requests files of all sizes, a missing file, and all pages of the site.
@@ -95,10 +82,10 @@ pub(crate) fn check_by(url: &str, site: &Site, example: impl Fn(&str) -> Command
 
 #[test]
 fn python_serves_our_clients_in_both_versions() {
-    let Some(python) = program("python3") else { return };
+    let Some(program) = program("python3") else { return };
     let site = Site::new();
     for version in ["HTTP/1.0", "HTTP/1.1"] {
-        let (_server, url) = Python::serve(&python, &site, version);
+        let (_server, url) = python(&program, &site, version);
         check(&url, &site);
     }
 }
@@ -177,46 +164,34 @@ fn nginx_reports_a_missing_client_certificate() {
 
 /// `openssl s_server`, which serves the files of a directory. Each file has its own connection, and
 /// its end is the end of the body.
-struct OpenSsl(Child);
-
-impl OpenSsl {
-    fn serve(program: &Path, site: &Site, shown: &Certificates, version: &str) -> (OpenSsl, u16) {
-        let mut child = Command::new(program)
-            .args(["s_server", "-accept", "127.0.0.1:0", "-WWW", version])
-            .arg("-cert")
-            .arg(shown.path("site.crt"))
-            .arg("-key")
-            .arg(shown.path("site.key"))
-            .current_dir(&site.0)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("openssl starts");
-        let stdout = child.stdout.take().expect("it was asked to be a pipe above");
-        let server = OpenSsl(child);
-        let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
-        let port = lines.find_map(|line| line.strip_prefix("ACCEPT 127.0.0.1:")?.parse().ok());
-        // Its other output is drained, so that it never blocks on a full pipe.
-        thread::spawn(move || lines.for_each(drop));
-        (server, port.expect("it says where it listens"))
-    }
-}
-
-impl Drop for OpenSsl {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn openssl(program: &Path, site: &Site, shown: &Certificates, version: &str) -> (Process, u16) {
+    let child = Command::new(program)
+        .args(["s_server", "-accept", "127.0.0.1:0", "-WWW", version])
+        .arg("-cert")
+        .arg(shown.path("site.crt"))
+        .arg("-key")
+        .arg(shown.path("site.key"))
+        .current_dir(site.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut server = Process::from(child.expect("openssl starts"));
+    let stdout = server.stdout.take().expect("it was asked to be a pipe above");
+    let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
+    let port = lines.find_map(|line| line.strip_prefix("ACCEPT 127.0.0.1:")?.parse().ok());
+    // Its other output is drained, so that it never blocks on a full pipe.
+    thread::spawn(move || lines.for_each(drop));
+    (server, port.expect("it says where it listens"))
 }
 
 #[test]
 fn openssl_serves_our_client_and_close_notify_ends_the_body() {
-    let Some(openssl) = program("openssl") else { return };
+    let Some(program) = program("openssl") else { return };
     let site = Site::new();
     let ours = Certificates::for_names(&["localhost"]);
     for version in ["-tls1_2", "-tls1_3"] {
-        let (_server, port) = OpenSsl::serve(&openssl, &site, &ours, version);
+        let (_server, port) = openssl(&program, &site, &ours, version);
         for name in ["big.bin", "index.html"] {
             let url = format!("https://localhost:{port}/{name}");
             let output = run(ours.trusted_by(example("http_get")).arg(&url));

@@ -4,10 +4,10 @@
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rotor_test_kit::Directory;
+use rotor_test_kit::{Directory, Process};
 
 use crate::support::PATIENCE;
 
@@ -16,8 +16,9 @@ const PORTS_TRIED: usize = 5;
 
 /// An outside server in the foreground, with a directory of its own; killed on drop.
 pub(crate) struct Daemon {
+    /// Before the directory, which is removed after the process has ended.
+    process: Process,
     directory: Directory,
-    process: Child,
     pub(crate) port: u16,
 }
 
@@ -44,8 +45,8 @@ impl Daemon {
         let mut command = command(&directory, port);
         let errors = File::create(directory.join("stderr")).expect("a temporary file");
         let process = command.stderr(errors).spawn();
-        let process = process.unwrap_or_else(|error| panic!("{command:?}: {error}"));
-        let mut daemon = Daemon { directory, process, port };
+        let process = process.unwrap_or_else(|error| panic!("{command:?}: {error}")).into();
+        let mut daemon = Daemon { process, directory, port };
         daemon.wait_until_it_listens()?;
         Ok(daemon)
     }
@@ -61,13 +62,5 @@ impl Daemon {
             std::thread::park_timeout(Duration::from_millis(10));
         }
         Ok(())
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        // It may have exited already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

@@ -1,11 +1,8 @@
 //! Our HTTP/2 clients with the third-party servers nginx and nghttpd; directly, and through
 //! `reverse_proxy` with either version on each side.
-#![expect(clippy::disallowed_methods, reason = "a test that waits for the port of another program")]
 
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 use rotor_bench::server::Server;
 
@@ -15,50 +12,14 @@ use crate::daemon::Daemon;
 use crate::nginx::start_nginx;
 use crate::support::{PATIENCE, example, program, run, text};
 
-/// nghttpd without TLS; killed on drop.
-struct Nghttpd {
-    process: Child,
-    port: u16,
-}
-
-impl Nghttpd {
-    fn serve(program: &Path, site: &Site) -> Nghttpd {
-        // nghttpd exits if another process has taken the port meanwhile.
-        (0..5).find_map(|_| Nghttpd::serve_once(program, site)).expect("a port is free")
-    }
-
-    fn serve_once(program: &Path, site: &Site) -> Option<Nghttpd> {
-        // nghttpd does not print the port it was given, so it gets a port that was free a moment
-        // ago.
-        let free = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-        let port = free.local_addr().expect("it is bound").port();
-        drop(free);
-        let process = Command::new(program)
-            .args(["--no-tls", "-a", "127.0.0.1", "-d"])
-            .arg(site.path())
-            .arg(port.to_string())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("nghttpd starts");
-        let mut server = Nghttpd { process, port };
-        let end = Instant::now() + PATIENCE;
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < end, "nghttpd does not listen");
-            if server.process.try_wait().expect("it is our child").is_some() {
-                return None;
-            }
-            std::thread::park_timeout(Duration::from_millis(10));
-        }
-        Some(server)
-    }
-}
-
-impl Drop for Nghttpd {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+/// nghttpd without TLS.
+fn nghttpd(program: &Path, site: &Site) -> Daemon {
+    Daemon::start(|_, port| {
+        let mut command = Command::new(program);
+        command.args(["--no-tls", "-a", "127.0.0.1", "-d"]).arg(site.path()).arg(port.to_string());
+        command.stdout(Stdio::null());
+        command
+    })
 }
 
 /// An nginx that speaks HTTP/2, with the options of `listen` and `settings`.
@@ -81,9 +42,9 @@ fn says_http2(url: &str) {
 
 #[test]
 fn nghttpd_serves_our_clients() {
-    let Some(nghttpd) = program("nghttpd") else { return };
+    let Some(program) = program("nghttpd") else { return };
     let site = Site::new();
-    let server = Nghttpd::serve(&nghttpd, &site);
+    let server = nghttpd(&program, &site);
     let url = format!("h2c://127.0.0.1:{}/", server.port);
     says_http2(&url);
     check(&url, &site);

@@ -3,12 +3,13 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use rotor_bench::server::Server;
+use rotor_test_kit::Process;
 
 use crate::certificates::Certificates;
 use crate::support::{PATIENCE, example, program, run, start_example, text};
@@ -44,10 +45,10 @@ impl Clients {
         let ready = format!("ready/{}", NUMBER.fetch_add(1, Relaxed));
         self.publish(broker, &["-t", &ready, "-m", "yes", "-r"]);
         let mut command = to(&self.subscribe, broker, &["-v", "-t", &ready]);
-        let mut child =
-            command.args(arguments).stdout(Stdio::piped()).spawn().expect("it was found");
-        let lines = lines(child.stdout.take().expect("it is a pipe"));
-        let subscriber = Subscriber { child, lines };
+        let child = command.args(arguments).stdout(Stdio::piped()).spawn();
+        let mut process = Process::from(child.expect("it was found"));
+        let lines = lines(process.stdout.take().expect("it is a pipe"));
+        let subscriber = Subscriber { _process: process, lines };
         assert_eq!(subscriber.hear(), format!("{ready} yes"));
         subscriber
     }
@@ -70,20 +71,13 @@ fn lines(stdout: ChildStdout) -> Receiver<String> {
 
 /// A `mosquitto_sub` process; killed on drop.
 struct Subscriber {
-    child: Child,
+    _process: Process,
     lines: Receiver<String>,
 }
 
 impl Subscriber {
     fn hear(&self) -> String {
         self.lines.recv_timeout(PATIENCE).expect("it hears something")
-    }
-}
-
-impl Drop for Subscriber {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -1,10 +1,11 @@
 //! haproxy and curl send a PROXY protocol header to a server that reports its peer's address.
 
-#![expect(clippy::disallowed_methods, reason = "a test that waits for the port of another program")]
+#![expect(clippy::disallowed_methods, reason = "a server on a thread, and a wait for another one")]
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener as StdListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,8 +17,8 @@ use rotor::http::server::{
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::proxy_protocol::{ProxyCounters, ProxyListener, ProxyProtocol, ProxyProtocolConfig};
 use rotor::{Config, Loop, LoopHandle};
-use rotor_test_kit::Directory;
 
+use crate::daemon::Daemon;
 use crate::support::{PATIENCE, curl, program, text};
 
 fn who_am_i(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
@@ -89,54 +90,38 @@ fn the_proxy_header_of_curl_names_the_peer() {
     assert_eq!((counters.proxied(), counters.no_header()), (1, 1), "{counters:?}");
 }
 
-/// haproxy with a configuration of the test; killed on drop.
-struct Haproxy {
-    process: Child,
-    /// Removed after the process has ended.
-    _directory: Directory,
-}
-
-impl Drop for Haproxy {
-    fn drop(&mut self) {
-        // It may have exited already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-#[test]
-fn proxy_headers_of_haproxy_name_the_peer_and_health_checks_do_not() {
-    let (Some(haproxy), Some(curl_program)) = (program("haproxy"), program("curl")) else { return };
-    for send in ["send-proxy", "send-proxy-v2", "send-proxy-v2 proxy-v2-options crc32c,unique-id"] {
-        let served = Served::start();
-        let free = StdListener::bind(("127.0.0.1", 0)).expect("a free port");
-        let port = free.local_addr().expect("it is bound").port();
-        drop(free);
-        let directory = Directory::create();
+/// haproxy as a TCP proxy for a server, with the option that has it send a header.
+fn haproxy(program: &Path, server: SocketAddr, send: &str) -> Daemon {
+    Daemon::start(|directory, port| {
         let file = directory.join("haproxy.cfg");
         let configuration = format!(
             "defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 30s\n  timeout server 30s\n\
              frontend f\n  bind 127.0.0.1:{port}\n  unique-id-format %[rand]\n  default_backend b\n\
-             backend b\n  server s {} {send} check check-send-proxy inter 100ms\n",
-            served.address
+             backend b\n  server s {server} {send} check check-send-proxy inter 100ms\n",
         );
         fs::write(&file, configuration).expect("a temporary file");
-        let process = Command::new(&haproxy)
-            .args(["-db", "-q", "-f"])
-            .arg(&file)
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("haproxy starts");
-        let _haproxy = Haproxy { process, _directory: directory };
+        let mut command = Command::new(program);
+        command.args(["-db", "-q", "-f"]).arg(&file);
+        command
+    })
+}
+
+#[test]
+fn proxy_headers_of_haproxy_name_the_peer_and_health_checks_do_not() {
+    let (Some(haproxy_program), Some(curl_program)) = (program("haproxy"), program("curl")) else {
+        return;
+    };
+    for send in ["send-proxy", "send-proxy-v2", "send-proxy-v2 proxy-v2-options crc32c,unique-id"] {
+        let served = Served::start();
+        let haproxy = haproxy(&haproxy_program, served.address, send);
         let end = Instant::now() + PATIENCE;
         // In version 1 a health check is not marked as a local connection.
-        let has_checked = || served.counters().local() > 0 || send == "send-proxy";
-        while TcpStream::connect(("127.0.0.1", port)).is_err() || !has_checked() {
+        while served.counters().local() == 0 && send != "send-proxy" {
             assert!(Instant::now() < end, "{send}: {:?}", served.counters());
             thread::park_timeout(Duration::from_millis(10));
         }
         // The client's own address differs from the address of haproxy's connection.
-        let url = format!("http://127.0.0.1:{port}/");
+        let url = format!("http://127.0.0.1:{}/", haproxy.port);
         let answer = curl(&curl_program, &["--interface", "127.0.0.7", &url]);
         assert_eq!(text(&answer), "127.0.0.7", "{send}");
         let counters = served.counters();

@@ -1,52 +1,39 @@
 //! `redis_client` with a real server.
-#![expect(clippy::disallowed_methods, reason = "threads and a port for other programs")]
+#![expect(clippy::disallowed_methods, reason = "a thread that types")]
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 
+use crate::daemon::Daemon;
 use crate::support::{example, program};
 
-/// How many ports are tried. A port that was free a moment ago may be taken by now.
-const PORTS_TRIED: usize = 20;
-
-struct Redis {
-    child: Child,
-    address: SocketAddr,
-}
+/// A server without persistence.
+struct Redis(Daemon);
 
 impl Redis {
-    /// Starts a server without persistence, and waits until it accepts connections.
     fn start(program: &Path) -> Redis {
-        (0..PORTS_TRIED)
-            .find_map(|_| Redis::start_on(program, free_port()))
-            .expect("a port is free")
+        Redis(Daemon::start(|directory, port| {
+            let mut command = Command::new(program);
+            command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--dir"]);
+            command.arg(directory).args(["--save", "", "--appendonly", "no"]);
+            command.args(["--daemonize", "no", "--logfile", ""]).stdout(Stdio::null());
+            command
+        }))
     }
 
-    fn start_on(program: &Path, address: SocketAddr) -> Option<Redis> {
-        let mut command = Command::new(program);
-        command.args(["--bind", &address.ip().to_string(), "--port", &address.port().to_string()]);
-        command.args(["--save", "", "--appendonly", "no", "--daemonize", "no", "--logfile", ""]);
-        command.args(["--dir".as_ref(), std::env::temp_dir().as_os_str()]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("it was found");
-        let stdout = child.stdout.take().expect("it is a pipe");
-        let redis = Redis { child, address };
-        let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
-        let is_ready = lines.any(|line| line.contains("Ready to accept connections"));
-        // The server must not block on a full pipe.
-        thread::spawn(move || lines.for_each(drop));
-        is_ready.then_some(redis)
+    /// Our client of it.
+    fn client(&self) -> Command {
+        let mut command = example("redis_client");
+        command.arg(format!("127.0.0.1:{}", self.0.port));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
     }
 
     /// The output of our client for these commands.
     fn ask(&self, commands: &str) -> Vec<String> {
-        let mut command = example("redis_client");
-        command.arg(self.address.to_string());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("it is built");
+        let mut child = self.client().spawn().expect("it is built");
         let mut input = child.stdin.take().expect("it is a pipe");
         let commands = commands.to_owned();
         let typing = thread::spawn(move || input.write_all(commands.as_bytes()).expect("it reads"));
@@ -56,18 +43,6 @@ impl Redis {
         assert!(status.success() && stderr.is_empty(), "{status}\n{stderr}");
         String::from_utf8(stdout).expect("text").lines().map(str::to_owned).collect()
     }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn free_port() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("it is bound")
 }
 
 #[test]
@@ -116,10 +91,7 @@ fn a_string_of_a_megabyte_is_shown_whole() {
 fn a_connection_closed_by_redis_is_reopened() {
     let Some(program) = program("redis-server") else { return };
     let redis = Redis::start(&program);
-    let mut command = example("redis_client");
-    command.arg(redis.address.to_string());
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().expect("it is built");
+    let mut child = redis.client().stderr(Stdio::null()).spawn().expect("it is built");
     let mut input = child.stdin.take().expect("it is a pipe");
     let mut shown = BufReader::new(child.stdout.take().expect("it is a pipe")).lines();
     let mut next = || shown.next().expect("it answers").expect("text");

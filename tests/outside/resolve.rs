@@ -1,87 +1,46 @@
 //! The example `resolve` against dnsmasq.
-#![expect(clippy::disallowed_methods, reason = "a port is looked for outside of any loop")]
 
-use std::net::UdpSocket;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Instant;
+use std::process::{Command, Stdio};
 
-use crate::support::{PATIENCE, example, program, run, text};
+use crate::daemon::Daemon;
+use crate::support::{example, program, run, text};
 
-/// A name server on a port of its own; killed on drop.
-struct Dnsmasq {
-    child: Child,
-    port: u16,
-}
+/// A name server on a port of its own.
+struct Dnsmasq(Daemon);
 
 impl Dnsmasq {
     fn start() -> Option<Dnsmasq> {
         let program = program("dnsmasq")?;
-        // Another process may take the port before it is bound again. Then this tries again.
-        for _ in 0..20 {
-            let port =
-                UdpSocket::bind("127.0.0.1:0").and_then(|s| s.local_addr()).expect("a port").port();
-            let long = "t".repeat(240);
-            let child = Command::new(&program)
+        let long = format!("--txt-record=long.example,{}", "t".repeat(240));
+        Some(Dnsmasq(Daemon::start(|_, port| {
+            let mut command = Command::new(&program);
+            command
                 .args([
                     "--keep-in-foreground",
                     "--no-resolv",
                     "--no-hosts",
                     "--conf-file=/dev/null",
                 ])
-                .args([
-                    "--bind-interfaces",
-                    "--listen-address=127.0.0.1",
-                    "--pid-file",
-                    "--local=/example/",
-                ])
-                .args(["--auth-ttl=60", "--local-ttl=60", "--user=root"])
+                .args(["--bind-interfaces", "--listen-address=127.0.0.1", "--pid-file"])
+                .args(["--local=/example/", "--auth-ttl=60", "--local-ttl=60", "--user=root"])
                 .arg(format!("--port={port}"))
                 .args([
                     "--host-record=www.example,192.0.2.1,2001:db8::1",
                     "--cname=alias.example,www.example",
+                    "--mx-host=example,www.example,10",
+                    "--srv-host=_sip._udp.example,www.example,5060,1,2",
+                    "--txt-record=text.example,one,two",
                 ])
-                .arg("--mx-host=example,www.example,10")
-                .arg("--srv-host=_sip._udp.example,www.example,5060,1,2")
-                .args((0..8).map(|_| format!("--txt-record=long.example,{long}")))
-                .arg("--txt-record=text.example,one,two")
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .expect("it was found");
-            let mut server = Dnsmasq { child, port };
-            if server.is_up() {
-                return Some(server);
-            }
-        }
-        panic!("dnsmasq does not start");
-    }
-
-    /// Waits until it answers. Returns false if it exits before.
-    fn is_up(&mut self) -> bool {
-        let begun = Instant::now();
-        while self.child.try_wait().is_ok_and(|status| status.is_none())
-            && begun.elapsed() < PATIENCE
-        {
-            if std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
-                return true;
-            }
-            thread::yield_now();
-        }
-        false
+                .args([&long; 8])
+                .stdout(Stdio::null());
+            command
+        })))
     }
 
     fn resolve(&self, arguments: &[&str]) -> Command {
         let mut command = example("resolve");
-        command.args(arguments).arg(format!("127.0.0.1:{}", self.port));
+        command.args(arguments).arg(format!("127.0.0.1:{}", self.0.port));
         command
-    }
-}
-
-impl Drop for Dnsmasq {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

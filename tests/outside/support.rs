@@ -62,19 +62,9 @@ pub(crate) fn start(name: &str, command: Command) -> Server {
 
 /// An example as a command without arguments.
 pub(crate) fn example(name: &str) -> Command {
-    // Cargo tells tests the paths of binaries, but not of examples. They lie next to the directory
-    // of the tests.
-    let test = env::current_exe().expect("the system knows the path of this test");
-    let profile = test.ancestors().nth(2).expect("a test lies in target/PROFILE/deps");
-    let file = profile.join("examples").join(name);
-    assert!(file.exists(), "not built: cargo build --workspace --example {name}");
-    let mut command = Command::new(file);
+    let mut command = rotor_test_kit::example(name);
     // Examples with threads use two, so that more than one runs on any machine.
     command.env("THREADS", "2");
-    // Proxies of the machine are not what is tested.
-    for proxy in ["http_proxy", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY"] {
-        command.env_remove(proxy);
-    }
     if env::var_os("ROTOR_BACKEND").is_none() && ON_IO_URING.contains(&name) {
         command.env("ROTOR_BACKEND", "uring");
     }

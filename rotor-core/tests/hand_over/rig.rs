@@ -5,8 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
-use std::thread::yield_now;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rotor_core::hand_over::{HandOver, HandOverError, RejectedSuccessors};
 use rotor_core::net::{ListenOptions, Listener, TcpListener};
@@ -14,10 +13,8 @@ use rotor_core::threads::LoopGroup;
 use rotor_core::{
     Config, EventSet, Exit, Infallible, Interest, Loop, Machine, Response, Scope, Time,
 };
-use rotor_test_kit::Directory;
-
-/// Timeout for anything that happens immediately on an idle computer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) use rotor_test_kit::PATIENCE;
+use rotor_test_kit::{Directory, until};
 
 /// Sends a word to each client.
 pub(crate) struct Greeter {
@@ -176,9 +173,5 @@ pub(crate) fn is_refused(address: SocketAddr) -> bool {
 
 /// Waits until the condition holds.
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "never: {what}");
-        yield_now();
-    }
+    until(what, || is_so().then_some(()));
 }

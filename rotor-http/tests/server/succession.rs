@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle, yield_now};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rotor_core::hand_over::{HandOver, RejectedSuccessors};
@@ -26,26 +26,12 @@ use rotor_http::health::Health;
 use rotor_http::server::{
     self, Head, HttpSeed, Reply, Response, Scope, Serve, ServeError, ServerConfig,
 };
-use rotor_test_kit::Directory;
+use rotor_test_kit::{Directory, PATIENCE, Process, until};
 
 use crate::probe::{Probe, TestContext};
 
 /// Any free port.
 const ANY: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
-
-/// How long to wait for something that is immediate on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn until<T>(what: &str, mut asked: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        match asked() {
-            Some(answer) => return answer,
-            None if begun.elapsed() < PATIENCE => yield_now(),
-            None => panic!("not within {PATIENCE:?}: {what}"),
-        }
-    }
-}
 
 fn hello(_: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
     response.reply(Status::OK, "text/plain", b"hello\n")
@@ -141,7 +127,7 @@ fn sockets_without_names_are_that_of_the_service_and_that_for_probes() {
     // The shell duplicates them to the first descriptors after the standard ones.
     let script = "LISTEN_FDS=2 LISTEN_PID=$$ exec \"$0\" --exact \"$1\" 3<&0 4<&1 0</dev/null 1>&2";
     let test = "succession::sockets_without_names_are_that_of_the_service_and_that_for_probes";
-    let mut process = Command::new("sh")
+    let child = Command::new("sh")
         .args(["-c", script])
         .arg(std::env::current_exe().expect("it has a path"))
         .arg(test)
@@ -149,11 +135,10 @@ fn sockets_without_names_are_that_of_the_service_and_that_for_probes() {
         .stdin(OwnedFd::from(service))
         .stdout(OwnedFd::from(port))
         .stderr(Stdio::null())
-        .spawn()
-        .expect("it can be started");
+        .spawn();
+    let process = Process::from(child.expect("it can be started"));
     let answers = addresses.map(request);
-    process.kill().expect("it still runs");
-    process.wait().expect("it was started");
+    drop(process);
     assert!(answers[0].ends_with("hello\n"), "{answers:?}");
     assert!(answers[1].contains(" 404 "), "{answers:?}");
 }

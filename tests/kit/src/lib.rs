@@ -4,6 +4,12 @@
 
 mod corpus;
 mod directory;
+mod example;
+mod process;
+mod waiting;
 
 pub use corpus::saved_inputs;
 pub use directory::Directory;
+pub use example::example;
+pub use process::Process;
+pub use waiting::{PATIENCE, again, until};

@@ -10,7 +10,7 @@ mod transfer;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 
 use rotor::http::client::{
@@ -18,7 +18,7 @@ use rotor::http::client::{
 };
 use rotor::net::TcpStream;
 use rotor::{Config, ExitPolicy, Loop};
-use rotor_test_kit::Directory;
+use rotor_test_kit::{Directory, Process};
 
 use self::transfer::{Body, Taken, Transfer};
 use crate::nginx::start_nginx;
@@ -150,37 +150,21 @@ fn check_programs(asker: &Asker) {
     assert_eq!(asker.config.counters().failed(), 0);
 }
 
-struct Python(Child);
-
-impl Python {
-    fn serve(program: &Path) -> (Python, SocketAddr) {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("long/servers/server.py");
-        let mut child = Command::new(program)
-            .arg(script)
-            .arg(BIG.to_string())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("Python starts");
-        let stdout = child.stdout.take().expect("it was asked to be a pipe above");
-        let python = Python(child);
-        let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line).expect("it says where it listens");
-        (python, line.trim().parse().unwrap_or_else(|_| panic!("no address in {line:?}")))
-    }
-}
-
-impl Drop for Python {
-    fn drop(&mut self) {
-        // It may have exited already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn python(program: &Path) -> (Process, SocketAddr) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("long/servers/server.py");
+    let child =
+        Command::new(program).arg(script).arg(BIG.to_string()).stdout(Stdio::piped()).spawn();
+    let mut server = Process::from(child.expect("Python starts"));
+    let stdout = server.stdout.take().expect("it was asked to be a pipe above");
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).expect("it says where it listens");
+    (server, line.trim().parse().unwrap_or_else(|_| panic!("no address in {line:?}")))
 }
 
 #[test]
 fn python_understands_the_client_in_all_kinds_of_exchanges() {
-    let Some(python) = program("python3") else { return };
-    let (_server, address) = Python::serve(&python);
+    let Some(program) = program("python3") else { return };
+    let (_server, address) = python(&program);
     asking(address, |asker| {
         check_files(asker);
         check_programs(asker);
