@@ -1,11 +1,11 @@
 //! A loop that ends while handlers are in sections.
 
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
-use rotor_core::{Exit, ExitPolicy, Response};
+use rotor_core::{Exit, ExitPolicy, LoopInstance, Response};
 
-use crate::rig::{Call, Rig, TEST_TIMEOUT, actor, config, gate, section, start};
+use crate::rig::{Actor, Call, Rig, TEST_TIMEOUT, actor, config, gate, section, start};
 
 #[test]
 fn a_drain_counts_a_machine_still_in_its_section_as_dropped() {
@@ -120,8 +120,9 @@ fn a_machine_in_a_section_is_notified_of_a_drain_afterwards() {
     assert_eq!(running.stats.read().handed_over, 2);
 }
 
-#[test]
-fn a_stopped_loop_resumes_machines_that_were_in_sections() {
+/// A loop that was stopped in a section, which lasts until the second part is dropped. Then its
+/// machine records that it is back.
+fn stopped_in_a_section() -> (LoopInstance<Actor>, Sender<()>) {
     let mut rig = Rig::new(&config());
     let ((began, begins), (end, ends)) = (gate(), gate());
     rig.add(move |_, scope| {
@@ -132,8 +133,14 @@ fn a_stopped_loop_resumes_machines_that_were_in_sections() {
     let running = start(rig);
     begins.recv().expect("the section begins");
     running.handle.stop();
-    let (mut instance, exit) = running.thread.join().expect("no panic");
+    let (instance, exit) = running.thread.join().expect("no panic");
     assert_eq!(exit, Exit::Stopped);
+    (instance, end)
+}
+
+#[test]
+fn a_stopped_loop_resumes_machines_that_were_in_sections() {
+    let (mut instance, end) = stopped_in_a_section();
     instance.check_invariants().expect("the books agree");
     // Turns of an embedded loop do not wait for the section.
     assert_eq!(instance.turn(Some(Duration::ZERO)).expect("it waits"), None);
@@ -144,18 +151,7 @@ fn a_stopped_loop_resumes_machines_that_were_in_sections() {
 
 #[test]
 fn turns_of_a_stopped_loop_can_wait_though_a_section_has_ended() {
-    let mut rig = Rig::new(&config());
-    let ((began, begins), (end, ends)) = (gate(), gate());
-    rig.add(move |_, scope| {
-        scope.blocking(|| section(&began, &ends));
-        scope.entries.push("back".into());
-        Response::done()
-    });
-    let running = start(rig);
-    begins.recv().expect("the section begins");
-    running.handle.stop();
-    let (mut instance, exit) = running.thread.join().expect("no panic");
-    assert_eq!(exit, Exit::Stopped);
+    let (mut instance, end) = stopped_in_a_section();
     assert_eq!(instance.turn(Some(Duration::ZERO)).expect("it waits"), None);
     drop(end);
     // Woken by the handler that returned from its section.

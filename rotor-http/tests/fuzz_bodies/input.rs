@@ -1,6 +1,8 @@
 //! Derives choices from fuzzed bytes: the first bytes of an input are choices, the rest is the data
 //! that they apply to.
 
+use std::fmt;
+
 use rotor_http::{Limits, Method};
 
 /// Fuzzed bytes that have not been used yet. When they run out, every choice is the first one.
@@ -82,8 +84,23 @@ impl Cuts {
         Cuts { points: [input.short(), input.short(), input.short()] }
     }
 
+    /// What is read of an input from growing prefixes of these lengths: the same as a whole, cut
+    /// here, and byte by byte.
+    pub(super) fn read_each_way<R: fmt::Debug + PartialEq>(
+        &self,
+        input: &[u8],
+        read: impl Fn(Vec<usize>) -> R,
+    ) -> R {
+        let whole = read(vec![input.len()]);
+        let cut = read(self.prefixes(input.len()).to_vec());
+        assert_eq!(cut, whole, "cut: {}", input.escape_ascii());
+        let byte_by_byte = read((0..=input.len()).collect());
+        assert_eq!(byte_by_byte, whole, "byte by byte: {}", input.escape_ascii());
+        whole
+    }
+
     /// The lengths of the successive prefixes; the last one is the whole input.
-    pub(super) fn prefixes(&self, len: usize) -> [usize; 4] {
+    fn prefixes(&self, len: usize) -> [usize; 4] {
         let [a, b, c] = self.points.map(|point| point % (len + 1));
         let mut prefixes = [a, b, c, len];
         prefixes.sort_unstable();

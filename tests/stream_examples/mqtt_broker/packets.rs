@@ -5,19 +5,7 @@ use rotor::stream::FrameLength;
 use super::answer::{Message, suback};
 use super::packet::{Connect, Packet, Publish, Qos, length};
 use super::reader::Malformed;
-
-/// A packet with this first byte and this content.
-fn packet(first: u8, rest: &[u8]) -> Vec<u8> {
-    let mut packet = vec![first];
-    let mut len = rest.len();
-    while len > 0x7f {
-        packet.push(len as u8 | 0x80);
-        len >>= 7;
-    }
-    packet.push(len as u8);
-    packet.extend(rest);
-    packet
-}
+use super::talk::packet;
 
 #[test]
 fn a_length_is_known_once_its_last_byte_has_arrived() {
@@ -36,7 +24,7 @@ fn a_length_is_known_once_its_last_byte_has_arrived() {
         assert_eq!(length(input), length_of, "{input:x?}");
     }
     for len in [0, 1, 127, 128, 16_383, 16_384, 70_000] {
-        let whole = packet(0x30, &vec![0; len]);
+        let whole = packet(0x30, &[&vec![0; len]]);
         assert_eq!(length(&whole), FrameLength::Bytes(whole.len()), "{len}");
     }
 }
@@ -93,7 +81,7 @@ fn each_kind_of_client_packet_is_parsed() {
         (0xc0, b"", Packet::PingReq),
         (0xe0, b"", Packet::Disconnect),
     ] {
-        assert_eq!(Packet::read(&packet(first, rest)), Ok(read), "{first:x} {rest:?}");
+        assert_eq!(Packet::read(&packet(first, &[rest])), Ok(read), "{first:x} {rest:?}");
     }
 }
 
@@ -143,7 +131,11 @@ fn a_malformed_packet_is_refused_with_its_reason() {
         (0xd0, b"", "a packet that no client sends"),
         (0xf0, b"", "a packet that no client sends"),
     ] {
-        assert_eq!(Packet::read(&packet(first, rest)), Err(Malformed(why)), "{first:x} {rest:?}");
+        assert_eq!(
+            Packet::read(&packet(first, &[rest])),
+            Err(Malformed(why)),
+            "{first:x} {rest:?}"
+        );
     }
     assert_eq!(Packet::read(b""), Err(Malformed("it is empty")));
 }
@@ -152,10 +144,12 @@ fn a_malformed_packet_is_refused_with_its_reason() {
 /// or rejected.
 #[test]
 fn arbitrary_bytes_never_cause_a_panic() {
-    let whole =
-        packet(0x10, b"\0\x04MQTT\x04\xf4\x01\x02\0\x02me\0\x01w\0\x04gone\0\x04name\0\x06secret");
-    let subscribe = packet(0x82, b"\0\x01\0\x01a\0\0\x03+/#\x02");
-    for bytes in [whole, subscribe, packet(0x34, b"\0\x03a/b\0\x09payload")] {
+    let whole = packet(
+        0x10,
+        &[b"\0\x04MQTT\x04\xf4\x01\x02\0\x02me\0\x01w\0\x04gone\0\x04name\0\x06secret"],
+    );
+    let subscribe = packet(0x82, &[b"\0\x01\0\x01a\0\0\x03+/#\x02"]);
+    for bytes in [whole, subscribe, packet(0x34, &[b"\0\x03a/b\0\x09payload"])] {
         for at in 0..bytes.len() {
             let _ = Packet::read(&bytes[..at]);
             for value in 0..=255 {
