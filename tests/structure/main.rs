@@ -137,9 +137,9 @@ fn unsafe_code_is_only_where_the_table_of_its_crate_lists_it() {
                 all[at] == Token::Name("unsafe")
                     && matches!(all.get(at + 1), Some(Token::Mark('{') | Token::Name(_)))
             };
-            // Without its tests, which come last.
-            let end =
-                all.windows(2).position(|two| two == [Token::Name("mod"), Token::Name("tests")]);
+            // Without its tests, which come last unless they are a file of their own.
+            let tests = [Token::Name("mod"), Token::Name("tests"), Token::Mark('{')];
+            let end = all.windows(3).position(|three| three == tests);
             let count = (0..end.unwrap_or(all.len())).filter(|at| is_unsafe(*at)).count();
             if count > 0 {
                 assert_eq!(name, "rotor-uring", "{name}/src/{path} has unsafe code");
