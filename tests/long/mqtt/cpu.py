@@ -74,6 +74,7 @@ def load(port, tls, pid, qos):
         receive(speaker, 4 * BATCH)
         for hearer in hearers:
             heard = receive(hearer, size * BATCH)
+            assert heard.count(PAYLOAD) == BATCH, heard
             if qos:
                 ids = range(10, size * BATCH, size)
                 hearer.sendall(b"".join(b"\x40\x02" + heard[at:at + 2] for at in ids))
@@ -84,12 +85,11 @@ def load(port, tls, pid, qos):
     return spent / (BATCHES * BATCH * SUBSCRIBERS)
 
 
-def port_that_listens(process, port):
+def wait_for(process, port):
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until and process.poll() is None:
         try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return port
+            return socket.create_connection(("127.0.0.1", port)).close()
         except ConnectionRefusedError:
             time.sleep(0.05)
     sys.exit("a broker does not listen")
@@ -108,7 +108,7 @@ def make_certificate():
 
 
 def start(which, is_tls):
-    """The process, and where it listens; ours has a port in clear as well."""
+    """The process, and where it will listen; ours has a port in clear as well."""
     port, environment = free_port(), dict(os.environ)
     if is_tls:
         environment |= {"TLS_CERTIFICATE": CHAIN, "TLS_KEY": KEY}
@@ -124,8 +124,7 @@ def start(which, is_tls):
             config.write(f"certfile {CHAIN}\nkeyfile {KEY}\n" if is_tls else "")
         os.chmod(KEY, 0o644)    # It gives up being root before it reads this.
         command += ["-c", path]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-    return process, port_that_listens(process, port)
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment), port
 
 
 def compare(is_tls, qos):
@@ -135,6 +134,7 @@ def compare(is_tls, qos):
         for which, seen in costs.items():
             process, port = start(which, is_tls)
             try:
+                wait_for(process, port)
                 seen.append(load(port, tls, process.pid, qos) * 1e6)
             finally:
                 process.terminate()
