@@ -186,10 +186,11 @@ impl Ring {
     }
 
     /// Returns whether this many operations can be submitted by one call, with those that are in the
-    /// queue already.
+    /// queue already; or as many as a small queue has room for.
     pub(crate) fn has_room_for(&mut self, operations: usize) -> bool {
         let queue = self.ring.submission();
-        self.backlog.is_empty() && queue.capacity() - queue.len() >= operations
+        let capacity = queue.capacity();
+        self.backlog.is_empty() && capacity - queue.len() >= operations.min(capacity)
     }
 
     /// Moves waiting operations into the queue, as far as there is room. Returns whether none is
