@@ -135,8 +135,9 @@ impl Blocking {
     /// handlers that block at once within some tens of milliseconds. At least 10 µs, at most one
     /// patience.
     ///
-    /// While the loop is behind, the watchdog checks it twice in that time. For a handler that
-    /// computes, the system updates the CPU time only at the timer interrupt, 1 to 10 ms later.
+    /// While the loop is behind, the watchdog checks it twice in that time, unless the loop could
+    /// not be taken from the handler that runs. For a handler that computes, the system updates the
+    /// CPU time only at the timer interrupt, 1 to 10 ms later.
     pub fn patience_behind(mut self, time: Duration) -> Blocking {
         self.watch.lagging_patience = time.max(LAGGING_PATIENCE_MIN);
         self

@@ -203,6 +203,11 @@ impl StallDetector {
         }
     }
 
+    /// Returns the call of the last tick, as it is encoded in the heartbeat.
+    pub(super) fn last_call(&self) -> u64 {
+        self.last.map_or(0, |last| last.call)
+    }
+
     /// Returns whether the stall of the current call was found, at this tick or before.
     pub(super) fn is_call_reported(&self) -> bool {
         self.stalls[CALL_STALL].is_some()

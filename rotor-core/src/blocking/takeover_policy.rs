@@ -26,8 +26,8 @@ pub(super) struct TakeoverPolicy {
     patience: Duration,
     lagging_patience: Duration,
     last_taken: Option<Time>,
-    /// The call for which no thread was left, and when that was.
-    refused: Option<(u64, Time)>,
+    /// The last call from which the loop could not be taken, when that was, and why.
+    failed: Option<(u64, Time, TakeoverResult)>,
 }
 
 /// The result of taking a loop from a handler that is stuck.
@@ -48,7 +48,7 @@ impl TakeoverPolicy {
             patience,
             lagging_patience: lagging_patience.min(patience),
             last_taken: None,
-            refused: None,
+            failed: None,
         }
     }
 
@@ -68,38 +68,42 @@ impl TakeoverPolicy {
         unobserved_wait: Duration,
         lag: Duration,
     ) -> bool {
-        // Threads may have become free since then, but this is not checked at each tick.
-        let is_refused = self.refused_at(call).is_some_and(|then| now - then < self.patience);
+        // A thread may have become free since then, but this is not checked at each tick.
+        let has_just_failed = self.failed_at(call).is_some_and(|then| now - then < self.patience);
         let is_late = if self.is_alert(now, lag) {
             own_time.max(unobserved_wait) >= self.lagging_patience
         } else {
             own_time >= self.patience
         };
-        is_late && !is_refused
+        is_late && !has_just_failed
     }
 
-    /// Returns when no thread was available for this call, if that was so at the last attempt.
-    fn refused_at(&self, call: u64) -> Option<Time> {
-        self.refused.filter(|(refused, _)| *refused == call).map(|(_, then)| then)
+    /// Returns when the loop could not be taken from this call, if that was so at the last attempt.
+    fn failed_at(&self, call: u64) -> Option<Time> {
+        self.failed.filter(|(failed, ..)| *failed == call).map(|(_, then, _)| then)
     }
 
     /// Returns whether no thread was available for this call at the last attempt.
     pub(super) fn is_refused(&self, call: u64) -> bool {
-        self.refused_at(call).is_some()
+        self.failed
+            .is_some_and(|(failed, _, why)| failed == call && why == TakeoverResult::NoThread)
     }
 
     pub(super) fn record(&mut self, now: Time, call: u64, result: TakeoverResult) {
         match result {
             TakeoverResult::Taken => self.last_taken = Some(now),
-            TakeoverResult::NoThread => self.refused = Some((call, now)),
-            TakeoverResult::NotTaken => {}
+            TakeoverResult::NoThread | TakeoverResult::NotTaken => {
+                self.failed = Some((call, now, result));
+            }
         }
     }
 
-    /// Returns how long to wait before the next check of the loop.
-    pub(super) fn check_interval(&self, now: Time, lag: Duration) -> Duration {
+    /// Returns how long to wait before the next check of the loop, which is in this call. If the
+    /// loop cannot be taken from that, there is nothing to be quick for.
+    pub(super) fn check_interval(&self, now: Time, call: u64, lag: Duration) -> Duration {
         let usual = self.patience / TICKS;
-        if self.is_alert(now, lag) { usual.min(self.lagging_patience / 2) } else { usual }
+        let is_urgent = self.is_alert(now, lag) && self.failed_at(call).is_none();
+        if is_urgent { usual.min(self.lagging_patience / 2) } else { usual }
     }
 }
 
@@ -131,8 +135,8 @@ mod tests {
                 "{own_time} {lag}"
             );
         }
-        assert_eq!(policy.check_interval(at(0), micros(9_999)), micros(2_500));
-        assert_eq!(policy.check_interval(at(0), micros(10_000)), micros(50));
+        assert_eq!(policy.check_interval(at(0), 7, micros(9_999)), micros(2_500));
+        assert_eq!(policy.check_interval(at(0), 7, micros(10_000)), micros(50));
     }
 
     #[test]
@@ -155,7 +159,7 @@ mod tests {
                 policy.is_due(at(now), 8, micros(100), Duration::ZERO, Duration::ZERO),
                 is_due
             );
-            assert_eq!(policy.check_interval(at(now), Duration::ZERO) == micros(50), is_due);
+            assert_eq!(policy.check_interval(at(now), 8, Duration::ZERO) == micros(50), is_due);
         }
         policy.record(at(60_000), 8, TakeoverResult::NotTaken);
         assert!(!policy.is_due(at(60_000), 8, micros(100), Duration::ZERO, Duration::ZERO));
@@ -175,9 +179,22 @@ mod tests {
     }
 
     #[test]
+    fn a_call_from_which_the_loop_cannot_be_taken_is_checked_at_the_usual_pace() {
+        for result in [TakeoverResult::NoThread, TakeoverResult::NotTaken] {
+            let mut policy = policy();
+            policy.record(at(1_000), 7, result);
+            for (call, interval) in [(7, 2_500), (8, 50)] {
+                let lag = micros(10_000);
+                assert_eq!(policy.check_interval(at(1_000), call, lag), micros(interval));
+            }
+            assert_eq!(policy.is_refused(7), result == TakeoverResult::NoThread);
+        }
+    }
+
+    #[test]
     fn the_lagging_patience_is_capped_by_the_patience() {
         let policy = TakeoverPolicy::new(micros(1_000), micros(5_000));
         assert!(policy.is_due(at(0), 7, micros(1_000), Duration::ZERO, micros(2_000)));
-        assert_eq!(policy.check_interval(at(0), micros(2_000)), micros(250));
+        assert_eq!(policy.check_interval(at(0), 7, micros(2_000)), micros(250));
     }
 }

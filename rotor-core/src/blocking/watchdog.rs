@@ -335,7 +335,7 @@ impl WatchedLoop {
     ) -> Duration {
         let hand_over = self.hand_over.lock().unwrap_or_else(PoisonError::into_inner);
         if hand_over.as_ref().is_some_and(|hand_over| hand_over.take.is_some()) {
-            policy.check_interval(now, detector.lag(now))
+            policy.check_interval(now, detector.last_call(), detector.lag(now))
         } else {
             self.watch.patience / TICKS
         }
