@@ -204,6 +204,31 @@ fn a_protocol_that_holds_its_input_until_a_flush_gets_it_after_a_failed_write() 
     assert!(!driver.is_alive() && driver.failures().is_empty());
 }
 
+#[test]
+fn a_poll_after_a_failed_write_finds_the_input_from_before() {
+    let mut driver = probe_with::<false>(
+        StreamConfig::new(),
+        |peer| peer.limit_room(0),
+        |me, event, transport, _| match event {
+            Event::Create => {
+                transport.output.write_all(b"output").expect("open");
+                Intent::of(me).hold().no_deadline()
+            }
+            Event::Read(_) => {
+                assert_eq!(&transport.input[..], b"abc");
+                transport.input.clear();
+                Intent::of(me).poll().no_deadline()
+            }
+            _ => Intent::of(me).poll().no_deadline(),
+        },
+    );
+    driver.send(b"abc");
+    driver.reset();
+    driver.wakeup();
+    let error = "fatal: writing has failed: broken pipe";
+    assert_eq!(*driver.context(), ["create", "wakeup", "read \"\"", error]);
+}
+
 /// Output that is discarded costs no writing, so the budget of bytes does not limit it.
 #[test]
 fn a_protocol_that_writes_on_while_it_holds_its_input_is_called_once_in_an_event() {

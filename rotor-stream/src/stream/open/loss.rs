@@ -57,7 +57,8 @@ impl<P: Protocol> OpenProtocol<P> {
                 FindResult::Match(matched) => return Action::Read(matched),
                 // The end of the stream or another error adds nothing: the protocol is told that
                 // writing has failed.
-                FindResult::Incomplete if matches!(io.read(pass), ReadResult::Data) => {}
+                FindResult::Incomplete | FindResult::NeedsPoll
+                    if matches!(io.read(pass), ReadResult::Data) => {}
                 _ => break,
             }
         }
