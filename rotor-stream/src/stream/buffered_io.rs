@@ -12,6 +12,7 @@ use rotor_core::net::StreamSocket;
 
 use super::pass::Pass;
 use crate::buf::Buf;
+use crate::error::Fatal;
 use crate::least_rate::RateWatch;
 use crate::limits::StreamConfig;
 use crate::output::Output;
@@ -25,13 +26,14 @@ pub(super) struct BufferedIo<S> {
     pub(super) status: Status,
     /// Watches how fast waiting output is taken.
     pub(super) write_rate: RateWatch,
-    /// That writing has failed; input that the peer sent before is still delivered.
+    /// That no more output can be written; input that the peer sent before is still delivered.
     pub(super) write_failure: Option<Box<WriteFailure>>,
 }
 
-/// Why writing has failed, and what may still follow.
+/// Why no more output can be written, and what may still follow.
 pub(super) struct WriteFailure {
-    pub(super) error: io::Error,
+    /// What the protocol is told. It need not be an error of writing: a read may find the reset.
+    pub(super) error: Fatal,
     /// How many more times a protocol that holds its input is told of room for its output.
     pub(super) flushes_left: u32,
 }

@@ -4,7 +4,7 @@
 use std::io;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{Scope, Time};
+use rotor_core::{Scope, Time, with_causes};
 
 use super::buffered_io::BufferedIo;
 use super::buffered_io::reading::DiscardResult;
@@ -35,11 +35,12 @@ pub(super) fn next_phase<P: Protocol, S: StreamSocket>(
         // Its memory is counted when it waits, and it does not wait now.
         Flow::Again(()) => Flow::Again(Phase::Open(open)),
         Flow::Done => {
-            if let Some(error) = io.take_write_error() {
+            if let Some(error) = io.take_write_failure() {
                 // Earlier output is lost, although the connection may still exist, for example if a
                 // file has become shorter. Neither later output nor an ordinary end must follow the
                 // gap.
-                log::debug!("machine {} ends behind lost output: {error}", scope.token());
+                let (token, error) = (scope.token(), with_causes(&error));
+                log::debug!("machine {token} ends behind lost output: {error}");
                 return Flow::Reset;
             }
             // It will not be read. Its memory is given back now, not when a slow peer is done.

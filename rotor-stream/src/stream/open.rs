@@ -325,7 +325,7 @@ impl<P: Protocol> OpenProtocol<P> {
                 WriteResult::Nothing if io.read_to_write(pass) => {}
                 WriteResult::Nothing => return self.wait_or_fail(io),
                 // A reset first appears as an error of writing: input from before it is not lost.
-                WriteResult::Failed(error) => io.record_write_error(error),
+                WriteResult::Failed(error) => io.record_write_failure(Fatal::Write(error)),
             }
         }
     }

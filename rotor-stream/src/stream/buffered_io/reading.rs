@@ -6,7 +6,7 @@ use rotor_core::net::StreamSocket;
 
 use super::BufferedIo;
 use crate::buf::BLOCK_BYTES;
-use crate::error::{Exception, is_connection_lost};
+use crate::error::{Exception, Fatal, is_connection_lost};
 use crate::status::{Flags, ReadSide};
 use crate::stream::pass::Pass;
 
@@ -143,7 +143,9 @@ impl<S: StreamSocket> BufferedIo<S> {
                 // The next read will find the end again.
                 ReadResult::Nothing | ReadResult::Ended => return,
                 // It is reported after the earlier input has been delivered.
-                ReadResult::Lost(error) => return self.record_write_error(error),
+                ReadResult::Lost(error) => {
+                    return self.record_write_failure(Fatal::Reset(error));
+                }
                 ReadResult::Failed(error) => {
                     return log::debug!("a connection cannot be read from: {error}");
                 }

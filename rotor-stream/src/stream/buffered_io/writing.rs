@@ -8,6 +8,7 @@ use rotor_core::Time;
 use rotor_core::net::StreamSocket;
 
 use super::{BufferedIo, WriteFailure};
+use crate::error::Fatal;
 use crate::least_rate::RateWatch;
 use crate::output::EndState;
 use crate::status::Flags;
@@ -29,16 +30,16 @@ pub(in crate::stream) enum WriteResult {
 }
 
 impl<S: StreamSocket> BufferedIo<S> {
-    /// Notes that writing has failed: no more output can be written, but there may be input.
+    /// Notes that no more output can be written, although there may be input.
     #[cold]
-    pub(in crate::stream) fn record_write_error(&mut self, error: io::Error) {
+    pub(in crate::stream) fn record_write_failure(&mut self, error: Fatal) {
         self.write_failure = Some(Box::new(WriteFailure { error, flushes_left: FLUSHES_MAX }));
         self.mark_hang_up();
     }
 
-    /// Returns why writing has failed, which is then forgotten.
+    /// Returns why no more output can be written, which is then forgotten.
     #[inline]
-    pub(in crate::stream) fn take_write_error(&mut self) -> Option<io::Error> {
+    pub(in crate::stream) fn take_write_failure(&mut self) -> Option<Fatal> {
         self.write_failure.take().map(|failure| failure.error)
     }
 

@@ -1,7 +1,6 @@
 //! The loss of the connection: what is still delivered, and how the protocol is told.
 
-use std::error::Error;
-use std::{fmt, io};
+use std::io::ErrorKind;
 
 use rotor_core::Scope;
 use rotor_core::net::StreamSocket;
@@ -62,9 +61,8 @@ impl<P: Protocol> OpenProtocol<P> {
                 _ => break,
             }
         }
-        let error = io.take_write_error().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into());
-        let is_not_taken = error.get_ref().is_some_and(|inner| inner.is::<NotTaken>());
-        let error = if is_not_taken { Fatal::FlushTimeout } else { Fatal::Write(error) };
+        let error = io.take_write_failure();
+        let error = error.unwrap_or_else(|| Fatal::Write(ErrorKind::BrokenPipe.into()));
         let action = if has_been_told { Action::Fail(error) } else { self.loss(error, io) };
         if let Action::Fail(_) = action {
             // The connection may still exist, for example if a file has become shorter: the peer
@@ -81,9 +79,10 @@ impl<P: Protocol> OpenProtocol<P> {
             return Action::Fail(error);
         }
         // Neither is tried again.
-        io.record_write_error(match &error {
-            Fatal::Reset(error) | Fatal::Write(error) => error.kind().into(),
-            _ => NotTaken.into(),
+        io.record_write_failure(match &error {
+            Fatal::Reset(error) => Fatal::Reset(error.kind().into()),
+            Fatal::Write(error) => Fatal::Write(error.kind().into()),
+            _ => Fatal::FlushTimeout,
         });
         io.end_reading(ReadSide::Lost);
         Action::Exception(Exception::Lost(error))
@@ -98,7 +97,7 @@ impl<P: Protocol> OpenProtocol<P> {
         scope: &mut Scope<'_, P::Context>,
     ) -> Flow<()> {
         if self.wait.input == InputCondition::Held {
-            io.record_write_error(NotTaken.into());
+            io.record_write_failure(Fatal::FlushTimeout);
             return self.pass(io, scope);
         }
         match self.loss(Fatal::FlushTimeout, io) {
@@ -113,23 +112,5 @@ impl<P: Protocol> OpenProtocol<P> {
             }
             _ => Flow::Wait(()),
         }
-    }
-}
-
-/// The error of writing to a peer that does not take the output.
-#[derive(Debug)]
-struct NotTaken;
-
-impl fmt::Display for NotTaken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Fatal::FlushTimeout.fmt(f)
-    }
-}
-
-impl Error for NotTaken {}
-
-impl From<NotTaken> for io::Error {
-    fn from(error: NotTaken) -> io::Error {
-        io::Error::new(io::ErrorKind::TimedOut, error)
     }
 }
