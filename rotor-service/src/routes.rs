@@ -79,9 +79,9 @@ impl<T> Routes<T> {
     /// # Errors
     ///
     /// The caller's mistake: the path is malformed, does not begin with a slash (except `*`), has
-    /// two parameters of one name, has a character that cannot be in a path (one beyond ASCII, a
-    /// space, `"`, `#`, `<`, `>`, `?`), or cannot be distinguished from an earlier one. The table
-    /// is unchanged.
+    /// two parameters of one name, has something behind a parameter for the rest, has a character
+    /// that cannot be in a path (one beyond ASCII, a space, `"`, `#`, `<`, `>`, `?`), or cannot be
+    /// distinguished from an earlier one. The table is unchanged.
     pub fn add(&mut self, method: Method<'_>, path: &str, value: T) -> Result<(), RouteError> {
         let at = match self.paths.iter().position(|known| known.pattern == path) {
             Some(at) => at,
@@ -201,8 +201,9 @@ pub(crate) enum NoRoute {
     Method(Rejection),
 }
 
-/// Refuses two parameters of one name, since the second could not be read by its name, and
-/// characters that cannot be in a path, since the route would never match.
+/// Refuses two parameters of one name, since the second could not be read by its name; characters
+/// that cannot be in a path, since the route would never match; and a parameter for the rest that
+/// is not at the end.
 pub(crate) fn check_path(path: &str) -> Result<(), RouteError> {
     let refused = |why| Err(RouteError { path: path.to_owned(), why });
     if !path.starts_with('/') && path != "*" {
@@ -210,6 +211,11 @@ pub(crate) fn check_path(path: &str) -> Result<(), RouteError> {
     }
     // matchit's escapes for literal braces.
     let unescaped = path.replace("{{", "").replace("}}", "");
+    // matchit refuses this, too, but keeps the beginning of the path.
+    let rest = unescaped.split_once("{*").and_then(|(_, rest)| rest.split_once('}'));
+    if rest.is_some_and(|(_, behind)| !behind.is_empty()) {
+        return refused("a parameter for the rest can only be at the end".to_owned());
+    }
     let mut parts = unescaped.split('{');
     let mut texts = vec![parts.next().unwrap_or_default()];
     let mut names = Vec::new();
@@ -458,6 +464,7 @@ mod tests {
             ("/files/{*all}", "cannot be told from \"/files/{*rest}\""),
             ("/{", "valid name"),
             ("/a/{*b}/c", "at the end"),
+            ("/new/{a}/{*b}/c", "at the end"),
             ("/a/{b}/c/{b}", "two of its parameters have the name \"b\""),
             ("/a/{b}/{*b}", "the name \"b\""),
             ("/caf\u{e9}", "no path is sent with '\u{e9}'"),
@@ -474,6 +481,7 @@ mod tests {
             let pattern = format!("{path:?}");
             assert!(error.contains(&pattern) && error.contains(why), "{error}");
         }
+        routes.add(Method::Get, "/new/{*rest}", "x").expect("a refused one leaves nothing behind");
         routes.add(Method::Get, "/a\\b^c|d`e", "x").expect("what a request target may have");
         routes.add(Method::Get, "/{{a}}/{{a}}/{a}", "x").expect("braces");
         routes.add(Method::Get, "/caf%C3%A9/{gr\u{f6}\u{df}e}", "x").expect("a name is only ours");
