@@ -57,6 +57,7 @@
 //! | [`server`] | connections and their handlers: [`Server`](server::Server), [`Response`](server::Response), [`Next`](server::Next), [`ServerConfig`](server::ServerConfig) |
 //! | [`client`] | the same for clients: [`Client`](client::Client), [`Fetch`](client::Fetch), a [`Pool`](client::Pool) of connections |
 //! | [`files`] | a handler that sends the files of a directory |
+//! | [`testing`] | a client for tests of servers, on a connection in memory |
 //! | the root | shared by both: [`Method`], [`Status`], [`Fields`], [`Trailers`], [`TraceContext`], errors; [`Limits`] |
 //!
 //! # Limits
@@ -121,6 +122,7 @@ pub mod server;
 #[cfg(feature = "body")]
 mod storing;
 mod sync;
+pub mod testing;
 #[cfg(feature = "http2")]
 mod tunnel;
 mod upgraded;

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use rotor_http::server::{Connection, Head, HttpSeed, Next, Reply, Response, Scope, ServerConfig};
+use rotor_http::server::{Head, Next, Reply, Response, Scope};
+use rotor_http::testing::TestClient;
 use rotor_http::{Method, Status};
 use rotor_service::{
     Form, FromHead, Json, Path, Query, Rejection, RequestParts, RouteFn, RouteSeed, Router, json,
     or_reject,
 };
-use rotor_stream::testing::Driver;
 use serde::{Deserialize, Serialize};
 
 /// How long work on other threads may take.
@@ -148,11 +148,11 @@ fn router() -> Result<Router<Calls>, rotor_service::RouteError> {
         .post("/short", octets)
 }
 
-type Service = Driver<Connection<RouteFn<Calls>>>;
+type Service = TestClient<RouteFn<Calls>>;
 
 fn service() -> Service {
     let seed: RouteSeed<Calls> = router().expect("routes").seed();
-    Driver::new(HttpSeed::new(seed, ServerConfig::new()), Calls::new())
+    TestClient::new(seed, Calls::new())
 }
 
 const JSON: &str = "Content-Type: application/json\r\n";
@@ -163,12 +163,10 @@ fn request(start: &str, fields: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// The status and the body of the received answer.
+/// The status and the body of the received answer; 0 without one.
 fn answer(service: &mut Service) -> (u16, String) {
-    let received = String::from_utf8_lossy(&service.take_received()).into_owned();
-    let Some((head, body)) = received.split_once("\r\n\r\n") else { return (0, received) };
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-    (status.expect("a status"), body.to_owned())
+    let answer = service.take_response();
+    answer.map_or((0, String::new()), |it| (it.status().code(), it.text().to_owned()))
 }
 
 fn ask(start: &str, fields: &str, body: &[u8]) -> (u16, String) {
@@ -260,9 +258,9 @@ fn an_invalid_request_gets_a_json_error_without_a_call() {
 fn a_refusal_has_the_fields_that_its_status_requires() {
     let mut service = service();
     service.send(&request("PATCH /notes/7/a", JSON, b"{"));
-    let received = String::from_utf8(service.take_received()).expect("text");
-    assert!(received.starts_with("HTTP/1.1 401 "), "{received}");
-    assert!(received.contains("\r\nWWW-Authenticate: Who\r\n"), "{received}");
+    let refused = service.take_response().expect("it is whole");
+    assert_eq!(refused.status(), Status::UNAUTHORIZED);
+    assert_eq!(refused.field("WWW-Authenticate"), Some("Who"));
 }
 
 #[test]
@@ -276,18 +274,14 @@ fn json_is_sent_with_any_status_and_extra_fields() {
         json::reply_with(response, Status::CREATED, &[("Location", b"/notes/7")], &value)
     };
     let router = Router::new().get("/", created).and_then(|router| router.get("/unsaid", unsaid));
-    let seed = HttpSeed::new(router.expect("routes").seed(), ServerConfig::new());
-    let mut service = Service::new(seed, Calls::new());
-    service.send(&request("GET /", "", b""));
-    let received = String::from_utf8(service.take_received()).expect("text");
-    assert!(
-        received.starts_with("HTTP/1.1 201 ") && received.ends_with("\r\n\r\n[7]"),
-        "{received}"
-    );
-    assert!(received.contains("\r\nLocation: /notes/7\r\n"), "{received}");
-    assert!(received.contains("\r\nContent-Type: application/json\r\n"), "{received}");
-    service.send(&request("GET /unsaid", "", b""));
-    assert_eq!(answer(&mut service), (500, r#"{"error":"internal error"}"#.to_owned()));
+    let mut service = Service::new(router.expect("routes").seed(), Calls::new());
+    let created = service.get("/");
+    assert_eq!((created.status(), created.text()), (Status::CREATED, "[7]"));
+    assert_eq!(created.field("Location"), Some("/notes/7"));
+    assert_eq!(created.field("Content-Type"), Some("application/json"));
+    let failed = service.get("/unsaid");
+    assert_eq!(failed.status(), Status::INTERNAL_SERVER_ERROR);
+    assert_eq!(failed.text(), r#"{"error":"internal error"}"#);
 }
 
 #[test]
@@ -317,8 +311,8 @@ fn each_route_has_its_own_body_limit() {
 fn the_router_answers_options_and_head() {
     let (status, said) = ask("OPTIONS /notes", "", b"");
     assert_eq!((status, said.as_str()), (204, ""));
-    let (status, said) = ask("HEAD /", "", b"");
-    assert_eq!((status, said.as_str()), (200, ""));
+    let head = service().request("HEAD", "/", &[], b"");
+    assert_eq!((head.status(), head.text()), (Status::OK, ""));
 }
 
 #[test]
@@ -384,8 +378,7 @@ fn only_registered_extension_methods_are_served() {
         ("TRACE /a", 501, ""),
         ("CONNECT a:80", 501, ""),
     ] {
-        let seed = HttpSeed::new(router.seed(), ServerConfig::new());
-        let mut service = Service::new(seed, Calls::new());
+        let mut service = Service::new(router.seed(), Calls::new());
         service.send(&request(start, "", b""));
         let (status, said) = answer(&mut service);
         assert_eq!((status, service.context().join(" ").as_str()), (expected, calls), "{start}");
@@ -425,8 +418,7 @@ fn cookies_and_forms_can_be_arguments() {
         ("", &whole, (415, r#"{"error":"a form of the type multipart/form-data is expected"}"#), 0),
         (&coded, &whole, (415, r#"{"error":"a body without content coding is expected"}"#), 0),
     ] {
-        let seed = HttpSeed::new(router.seed(), ServerConfig::new());
-        let mut service = Service::new(seed, Calls::new());
+        let mut service = Service::new(router.seed(), Calls::new());
         service.send(&request("POST /", fields, body.as_bytes()));
         let (status, said) = answer(&mut service);
         assert_eq!((status, said.as_str()), expected, "{fields:?}");
@@ -455,11 +447,10 @@ fn a_request_that_is_not_a_form_is_refused_before_its_body() {
         ("Content-Type: multipart/form-data\r\n", 100, "400"),
         (&coded, 100, "415"),
     ] {
-        let seed = HttpSeed::new(router.seed(), ServerConfig::new());
-        let mut driver: Driver<Connection<RouteFn<Calls>>> = Driver::new(seed, Calls::new());
+        let mut service = Service::new(router.seed(), Calls::new());
         let start = format!("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n{fields}");
-        driver.send(format!("{start}Content-Length: {length}\r\n\r\n").as_bytes());
-        let said = String::from_utf8(driver.take_received()).expect("ASCII");
+        service.send(format!("{start}Content-Length: {length}\r\n\r\n").as_bytes());
+        let said = String::from_utf8(service.take_received()).expect("ASCII");
         assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{fields:?}: {said}");
         assert_eq!(said.matches("HTTP/1.1").count(), 1, "{said}");
     }
