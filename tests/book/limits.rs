@@ -70,6 +70,7 @@ const CHOICES: &[&str] = &[
     // FilesConfig
     "root",
     "index",
+    "fallback",
     "hidden",
     "follow_links",
     "mount",

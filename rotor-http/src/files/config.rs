@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::cache::Cache;
+use super::entry::Entry;
 use super::known::KnownFile;
 use super::open::Root;
 use super::precompressed::Precompressed;
@@ -29,6 +30,7 @@ pub struct FilesConfig {
     /// The path at which the files are mounted, without a slash at its end.
     mount: String,
     index: Option<String>,
+    fallback: Option<Fallback>,
     hidden: bool,
     follow_links: bool,
     cache_control: Option<String>,
@@ -37,6 +39,14 @@ pub struct FilesConfig {
     known_files_max: usize,
     renew_after: Duration,
     tag_key: Option<TagKey>,
+}
+
+/// The file that is sent for paths at which there is none.
+#[derive(Debug, Clone)]
+pub(super) struct Fallback {
+    pub(super) name: String,
+    /// Whether it is sent like any other file, and not with 404.
+    pub(super) is_found: bool,
 }
 
 /// An open directory, ready to be served: the seed of [`StaticFiles`](super::StaticFiles). Clones
@@ -75,6 +85,7 @@ impl FilesConfig {
             root: root.as_ref().to_path_buf(),
             mount: String::new(),
             index: Some("index.html".into()),
+            fallback: None,
             hidden: false,
             follow_links: false,
             cache_control: None,
@@ -121,6 +132,49 @@ impl FilesConfig {
     /// Turns index files off: requests for directories get 404.
     pub fn no_index(mut self) -> FilesConfig {
         self.index = None;
+        self
+    }
+
+    /// Sets the file that is sent, with 404, for paths at which there is no file: the path of a file
+    /// in the directory, such as `404.html`. Default: none; the body is then the status, as text.
+    ///
+    /// It is sent without the [cache control](FilesConfig::cache_control) of the files, and without
+    /// a tag. Paths outside of the [mount path](FilesConfig::mounted_at) do not get it. This
+    /// replaces a [fallback](FilesConfig::fallback).
+    ///
+    /// ```no_run
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use rotor::http::files::FilesConfig;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let files = FilesConfig::new("/srv/www").not_found_page("404.html").open()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias = "error_page")]
+    pub fn not_found_page(mut self, path: impl Into<String>) -> FilesConfig {
+        self.fallback = Some(Fallback { name: path.into(), is_found: false });
+        self
+    }
+
+    /// Sets the file that is sent, as if it were there, for paths at which there is no file: the
+    /// page of an application that reads the path itself, in the browser. Default: none.
+    ///
+    /// This replaces a [page for missing files](FilesConfig::not_found_page).
+    ///
+    /// ```no_run
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use rotor::http::files::FilesConfig;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let files = FilesConfig::new("/srv/app/dist").fallback("index.html").open()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias = "try_files")]
+    #[doc(alias = "single-page application")]
+    pub fn fallback(mut self, path: impl Into<String>) -> FilesConfig {
+        self.fallback = Some(Fallback { name: path.into(), is_found: true });
         self
     }
 
@@ -248,13 +302,21 @@ impl FilesConfig {
     ///
     /// # Errors
     ///
-    /// The system's error for the directory, or for the random bytes of a key. `InvalidInput` if
+    /// The system's error for the directory, or for the random bytes of a key. `NotFound` if the
+    /// page for missing files, or the fallback, is not a file that can be served. `InvalidInput` if
     /// the index is not a file name, the mount path is malformed, or a text is not allowed in a
     /// field.
     pub fn open(self) -> io::Result<Files> {
         // Checked now, because in a response each of these mistakes would cost a connection.
         self.check().map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
         let root = Root::open(&self.root, self.follow_links)?;
+        if let Some(Fallback { name, .. }) = &self.fallback
+            && !(name.split('/').all(is_name)
+                && matches!(root.find(name.as_bytes()), Ok(Entry::File(..))))
+        {
+            let what = format!("the page {name:?} for missing files is no file in the directory");
+            return Err(io::Error::new(io::ErrorKind::NotFound, what));
+        }
         let tag_key = self.tag_key.map_or_else(TagKey::for_process, Ok)?;
         let known = Mutex::new(Cache::new(self.known_files_max, self.renew_after));
         Ok(Files { shared: Arc::new(Shared { config: self, root, tag_key, known }) })
@@ -262,17 +324,13 @@ impl FilesConfig {
 
     fn check(&self) -> Result<(), &'static str> {
         let is_value = |text: &String| text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
-        // The name must be one component: it is appended to a checked path, and not checked again.
-        let is_name = |name: &String| {
-            !matches!(name.as_str(), "" | "." | "..") && !name.contains(['/', '\0'])
-        };
         let is_component = |name: &str| !name.is_empty() && name.bytes().all(is_path_byte);
         if !self.mount.is_empty() && !self.mount.split('/').skip(1).all(is_component)
             || !matches!(self.mount.as_bytes(), [] | [b'/', ..])
         {
             return Err("what the files are mounted at is no path");
         }
-        if !self.index.iter().all(is_name) {
+        if !self.index.iter().all(|name| is_name(name)) {
             return Err("the name of the index page is no file name");
         }
         if !self.cache_control.iter().all(is_value) {
@@ -296,6 +354,10 @@ impl FilesConfig {
         self.index.as_deref()
     }
 
+    pub(super) fn fallback_file(&self) -> Option<&Fallback> {
+        self.fallback.as_ref()
+    }
+
     pub(super) fn serves_hidden(&self) -> bool {
         self.hidden
     }
@@ -311,6 +373,12 @@ impl FilesConfig {
     pub(super) fn charset_name(&self) -> Option<&str> {
         self.charset.as_deref()
     }
+}
+
+/// Returns whether a name is one component. It is appended to a checked path, and not checked
+/// again.
+fn is_name(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && !name.contains(['/', '\0'])
 }
 
 /// Returns whether a byte is allowed in a component of a path as it is sent: no delimiter, no

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use rotor_core::{Future, LogLimit, Outcome, Scope, Time};
 
@@ -11,7 +12,7 @@ use super::config::{Files, Shared};
 use super::content_type::content_type;
 use super::entry::{Entry, OpenError};
 use super::known::{Content, KnownFile, KnownVariant};
-use super::path::FilePath;
+use super::path::{FilePath, PathError};
 use super::precompressed::{AcceptedCodings, Precompressed};
 use super::responses;
 use crate::semantics::calendar::unix_seconds;
@@ -46,6 +47,10 @@ type OpenFuture = Future<Result<OpenedPath, OpenError>>;
 enum OpenedPath {
     File(Arc<KnownFile>),
     Directory,
+    /// Nothing, for which this page is sent.
+    NotFound(Arc<KnownFile>),
+    /// Nothing, and this file is sent instead.
+    Fallback(Arc<KnownFile>),
 }
 
 /// Limits how often it is logged that a file cannot be opened: without descriptors, each request
@@ -55,7 +60,8 @@ static FAILURES: LogLimit = LogLimit::new();
 /// A request whose file is being opened.
 struct PendingRequest {
     files: Files,
-    path: FilePath<'static>,
+    /// `None` if nothing is ever served at the path, so that only a fallback is opened.
+    path: Option<FilePath<'static>>,
     conditions: Conditions<'static>,
     accepted: AcceptedCodings,
     /// The path with a slash at its end, in case it is a directory.
@@ -81,17 +87,17 @@ impl<C> Server for StaticFiles<C> {
             Method::Options => return finish(responses::send_options(response)),
             _ => return finish(responses::send_not_allowed(response)),
         }
-        let path = match files.shared.config.path_below(head.path()) {
+        let config = &files.shared.config;
+        let path = match config.path_below(head.path()) {
             // The mount path itself, without a slash. Without index pages, there is nothing.
-            Some("") if files.shared.config.index_name().is_none() => {
-                return refuse(Status::NOT_FOUND, response);
-            }
+            Some("") if config.index_name().is_none() => Err(PathError::NotServed),
             Some("") => return finish(responses::send_redirect(&with_slash(head), response)),
-            Some(path) => path,
+            Some(path) => FilePath::parse(path, config.serves_hidden()),
             None => return refuse(Status::NOT_FOUND, response),
         };
-        let path = match FilePath::parse(path, files.shared.config.serves_hidden()) {
-            Ok(path) => path,
+        let path = match path {
+            Ok(path) => Some(path),
+            Err(PathError::NotServed) if config.fallback_file().is_some() => None,
             Err(error) => return refuse(error.status(), response),
         };
         let mut conditions = Conditions::from_fields(head.fields());
@@ -100,18 +106,19 @@ impl<C> Server for StaticFiles<C> {
             conditions = conditions.without_range();
         }
         let accepted = AcceptedCodings::from_fields(files.shared.config.codings(), head.fields());
-        let known = files.shared.known().get(path.as_bytes(), scope.now());
-        if let Some(known) = known {
+        let known = |path: &FilePath<'_>| files.shared.known().get(path.as_bytes(), scope.now());
+        if let Some(known) = path.as_ref().and_then(known) {
             return finish(send(&known, &conditions, accepted, &files.shared, response, scope));
         }
         // Refused and not queued here: the number of requests that wait for a thread must have a
         // limit.
-        let Some(file) = open_file(&files.shared, &path, scope) else {
+        let Some(file) = open_file(&files.shared, path.as_ref(), scope) else {
             return finish(responses::send_busy(response));
         };
         // Copied now, because the head is gone by the time it is needed.
         let location = with_slash(head);
-        let (path, conditions, time) = (path.into_owned(), conditions.into_owned(), scope.now());
+        let (conditions, time) = (conditions.into_owned(), scope.now());
+        let path = path.map(FilePath::into_owned);
         let request = PendingRequest { files, path, conditions, accepted, location, time };
         StaticFiles::wait(Box::new(request), file)
     }
@@ -148,14 +155,37 @@ impl PendingRequest {
         response: &mut Response<'_>,
         scope: &Scope<'_, C>,
     ) -> Result<(), MessageError> {
-        let OpenedPath::File(known) = found else {
-            // It was a file before, perhaps.
-            self.files.shared.known().remove(self.path.as_bytes());
-            return responses::send_redirect(&self.location, response);
+        let shared = &self.files.shared;
+        let known = match found {
+            OpenedPath::File(known) => {
+                if let Some(path) = &self.path {
+                    // As of the time of the request: a later change may not be in it.
+                    shared.known().insert(path.as_bytes(), known.clone(), self.time);
+                }
+                known
+            }
+            // In all other cases it was a file before, perhaps.
+            OpenedPath::Directory => {
+                self.forget();
+                return responses::send_redirect(&self.location, response);
+            }
+            OpenedPath::NotFound(page) => {
+                self.forget();
+                return responses::send_not_found(page.for_client(&self.accepted), response);
+            }
+            OpenedPath::Fallback(file) => {
+                self.forget();
+                file
+            }
         };
-        // As of the time of the request: a later change may not be in it.
-        self.files.shared.known().insert(self.path.as_bytes(), known.clone(), self.time);
-        send(&known, &self.conditions, self.accepted, &self.files.shared, response, scope)
+        send(&known, &self.conditions, self.accepted, shared, response, scope)
+    }
+
+    /// Forgets that there was a file at the path.
+    fn forget(&self) {
+        if let Some(path) = &self.path {
+            self.files.shared.known().remove(path.as_bytes());
+        }
     }
 
     /// Forgets a file that does not exist any more. A file that just cannot be opened at the moment
@@ -163,9 +193,7 @@ impl PendingRequest {
     /// them while no file can be opened.
     fn record_failure(&self, error: &OpenError) {
         match error {
-            OpenError::NotFound | OpenError::Forbidden => {
-                self.files.shared.known().remove(self.path.as_bytes());
-            }
+            OpenError::NotFound | OpenError::Forbidden => self.forget(),
             OpenError::Busy(error) | OpenError::Failed(error) => {
                 self.files.shared.known().drop_expired(self.time);
                 if let Some(others) = FAILURES.try_pass(self.time) {
@@ -178,49 +206,65 @@ impl PendingRequest {
     }
 }
 
-/// Has the file at a path opened on another thread. Returns `None` if the pool has no room.
+/// Has the file at a path opened on another thread, or the fallback if there is none. Returns `None`
+/// if the pool has no room.
 ///
 /// The result is a directory only if the path lacks the slash at its end, and there are index
 /// pages.
 fn open_file<C>(
     shared: &Arc<Shared>,
-    path: &FilePath<'_>,
+    path: Option<&FilePath<'_>>,
     scope: &Scope<'_, C>,
 ) -> Option<OpenFuture> {
     let index = shared.config.index_name();
-    let name = path.file_name(index);
-    let is_redirected = !path.is_directory() && index.is_some();
+    let name = path.and_then(|path| path.file_name(index));
+    let is_redirected = index.is_some() && path.is_some_and(|path| !path.is_directory());
     // Read before the file is looked at, so that a change within the next second is never taken for
     // a settled one.
     let (shared, wall_time) = (shared.clone(), scope.wall_time());
     let work = move || {
-        let name = name.ok_or(OpenError::NotFound)?;
-        match shared.root.find(&name)? {
+        let name = name.ok_or(OpenError::NotFound);
+        match name.and_then(|name| open(&shared, &name, wall_time)) {
+            Ok(Some(file)) => return Ok(OpenedPath::File(file)),
             // Without the slash, relative links on its index page would lead elsewhere.
-            Entry::Directory if is_redirected => Ok(OpenedPath::Directory),
-            Entry::Directory => Err(OpenError::NotFound),
-            Entry::File(file, metadata) => {
-                let content_type = content_type(&name, shared.config.charset_name());
-                let known = |file, metadata| {
-                    let content = Content::from_file(file, &metadata);
-                    let content_type = content_type.clone();
-                    KnownVariant::new(shared.tag_key, content, &metadata, content_type, wall_time)
-                };
-                let sibling = |&coding: &Precompressed| {
-                    let name = [&name[..], coding.suffix().as_bytes()].concat();
-                    // A sibling that cannot be opened counts as missing: the file itself can be
-                    // sent.
-                    match shared.root.find(&name) {
-                        Ok(Entry::File(file, metadata)) => Some((coding, known(file, metadata))),
-                        _ => None,
-                    }
-                };
-                let coded = shared.config.codings().iter().filter_map(sibling).collect();
-                Ok(OpenedPath::File(Arc::new(KnownFile::new(known(file, metadata), coded))))
-            }
+            Ok(None) if is_redirected => return Ok(OpenedPath::Directory),
+            Ok(None) | Err(OpenError::NotFound) => {}
+            Err(error) => return Err(error),
         }
+        let fallback = shared.config.fallback_file().ok_or(OpenError::NotFound)?;
+        let file = open(&shared, fallback.name.as_bytes(), wall_time)?;
+        let file = file.ok_or(OpenError::NotFound)?;
+        Ok(match fallback.is_found {
+            true => OpenedPath::Fallback(file),
+            false => OpenedPath::NotFound(file),
+        })
     };
     scope.offload(work).ok()
+}
+
+/// Opens a file and its siblings. Returns `None` for a directory.
+fn open(
+    shared: &Shared,
+    name: &[u8],
+    wall_time: SystemTime,
+) -> Result<Option<Arc<KnownFile>>, OpenError> {
+    let Entry::File(file, metadata) = shared.root.find(name)? else { return Ok(None) };
+    let content_type = content_type(name, shared.config.charset_name());
+    let known = |file, metadata| {
+        let content = Content::from_file(file, &metadata);
+        let content_type = content_type.clone();
+        KnownVariant::new(shared.tag_key, content, &metadata, content_type, wall_time)
+    };
+    let sibling = |&coding: &Precompressed| {
+        let name = [name, coding.suffix().as_bytes()].concat();
+        // A sibling that cannot be opened counts as missing: the file itself can be sent.
+        match shared.root.find(&name) {
+            Ok(Entry::File(file, metadata)) => Some((coding, known(file, metadata))),
+            _ => None,
+        }
+    };
+    let coded = shared.config.codings().iter().filter_map(sibling).collect();
+    Ok(Some(Arc::new(KnownFile::new(known(file, metadata), coded))))
 }
 
 fn send<C>(
@@ -267,7 +311,7 @@ impl<C> fmt::Debug for StaticFiles<C> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, SystemTime};
+    use std::time::Duration;
 
     use rotor_stream::testing::Driver;
 
@@ -317,7 +361,7 @@ mod tests {
     fn pending(files: &Files, path: &'static str, time: Time) -> PendingRequest {
         PendingRequest {
             files: files.clone(),
-            path: FilePath::parse(path, false).expect("a path"),
+            path: Some(FilePath::parse(path, false).expect("a path")),
             conditions: Conditions::default(),
             accepted: AcceptedCodings::default(),
             location: String::new(),

@@ -35,7 +35,7 @@
 //! | GET with a range | 206; several ranges as `multipart/byteranges` (of a compressed sibling: 200 with all of it); 416 if the file has none of them |
 //! | with more than 16 ranges, or malformed ones | as without a range |
 //! | from a client that accepts the coding of a [compressed sibling](FilesConfig::precompressed) | the sibling, with `Content-Encoding` |
-//! | anything that is not a regular file, or is hidden, outside, or a link | 404 |
+//! | anything that is not a regular file, or is hidden, outside, or a link | 404, with [a page](FilesConfig::not_found_page) if there is one; or [another file](FilesConfig::fallback) |
 //! | a file that the process may not read | 403 |
 //! | a file for which the process has no descriptor or memory left; one that the disk cannot read | 503; 500 |
 //! | a malformed path (bad escapes, control characters) | 400 |

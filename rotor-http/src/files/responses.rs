@@ -112,6 +112,23 @@ fn send_parts(
     response.done()
 }
 
+/// Writes the page for files that are missing. It is not what the path stands for, so conditions and
+/// ranges do not apply to it (RFC 9110 §13.2.1), and caches are told nothing about it.
+pub(super) fn send_not_found(
+    page: Representation<'_>,
+    response: &mut Response<'_>,
+) -> Result<(), MessageError> {
+    response.status(Status::NOT_FOUND)?;
+    add_type(page, response)?;
+    if page.varies {
+        response.add_header("Vary", "Accept-Encoding")?;
+    }
+    response.add_length(page.known.size)?;
+    response.done_headers()?;
+    write_range(page.known, 0, page.known.size, response)?;
+    response.done()
+}
+
 /// Writes 304 with the fields of the full response that a cache uses (RFC 9110 §15.4.5).
 fn send_not_modified(
     sent: Representation<'_>,

@@ -7,6 +7,7 @@
 
 mod answers;
 mod changes;
+mod missing;
 mod paths;
 mod precompressed;
 mod site;
