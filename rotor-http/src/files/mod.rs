@@ -53,8 +53,8 @@
 //! open, and the kernel sends its contents. What it does not have in its cache, it reads from the
 //! disk then, and the loop's other connections wait for that: so if much more is served than fits
 //! into memory, use several loops. If a file becomes shorter while it is sent, the connection ends,
-//! because a longer body was announced, and that is logged. If it becomes longer, it is sent with
-//! its old length.
+//! with all its streams of HTTP/2, because a longer body was announced, and that is logged. If it
+//! becomes longer, it is sent with its old length.
 //!
 //! A larger file also stays open until its last response is sent. So a connection of HTTP/1.1 needs
 //! up to two descriptors, and one of HTTP/2 up to one more for each of its streams

@@ -42,16 +42,16 @@ pub struct HealthPort {
 impl Health {
     /// Responds to probes at an address, on a separate thread.
     ///
+    /// In a hand-over both processes run for a while, so the next one cannot open the address of
+    /// the last one: use [`Serve::health_at`](crate::server::Serve::health_at), which hands the
+    /// port over.
+    ///
     /// # Errors
     ///
     /// If the address is in use or does not belong to this computer, or if no thread or descriptor
     /// is left.
     // Inlined, like `open`, so that its server is compiled only where this is called, and not in
     // every program that uses HTTP (decision 54).
-    ///
-    /// In a hand-over both processes run for a while, so the next one cannot open the address of
-    /// the last one: use [`Serve::health_at`](crate::server::Serve::health_at), which hands the
-    /// port over.
     #[inline]
     pub fn serve_at(&self, address: SocketAddr) -> io::Result<HealthPort> {
         self.serve_on(PortSource::Address(address))

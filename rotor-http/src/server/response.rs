@@ -363,7 +363,8 @@ impl<'a> Response<'a> {
     /// the loop waits for it ([`push_file`](Output::push_file)).
     ///
     /// If the file turns out to be shorter when it is sent, or cannot be read, the connection ends,
-    /// because the peer was promised more, and this is logged at warn level.
+    /// because the peer was promised more, and this is logged at warn level. On HTTP/2 this ends
+    /// all streams of the connection: the length of a frame is already sent.
     ///
     /// # Errors
     ///

@@ -1,9 +1,14 @@
 //! How connections end: by a drain, by an idle timeout, by a protocol error.
 
-use rotor_core::{Cursor, Drain, Verdict};
-use rotor_http::Limits;
+use std::fs::File;
+use std::sync::Arc;
+
+use rotor_core::{Cursor, Drain, Scope, Verdict};
 use rotor_http::h2::frame::PREFACE;
 use rotor_http::h2::frame_writer;
+use rotor_http::server::{Connection, Head, HttpSeed, Next, NoUpgrade, Response, Server};
+use rotor_http::{Limits, Status};
+use rotor_stream::testing::Driver;
 
 use super::client::{Client, config, data, frame, headers, preface_and_settings, settings};
 use crate::probe::seconds;
@@ -430,5 +435,49 @@ fn an_idle_stream_is_not_reset() {
         client.get(1, "/wait");
         client.send(&frame(2, 0, 1, &[0; 4]));
         assert_eq!((client.answer(1).reset, client.end()), (Some(6), None), "it was begun");
+    }
+}
+
+/// Sends twenty bytes of a file, or waits.
+struct FileServer;
+
+impl Server for FileServer {
+    type Context = ();
+    type Seed = Arc<File>;
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        file: Arc<File>,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        if head.path() == "/wait" {
+            return Next::go_on(FileServer).no_deadline();
+        }
+        response.status(Status::OK).expect("nothing is written");
+        response.add_length(20).expect("none was added");
+        response.done_headers().expect("it has a length");
+        response.write_file(file, 0, 20).expect("it is announced");
+        response.done().expect("it is written");
+        Next::finished()
+    }
+}
+
+#[test]
+fn a_file_that_is_too_short_ends_all_streams_of_its_connection() {
+    let directory = rotor_test_kit::Directory::create();
+    let path = directory.join("file");
+    for (length, outcome, is_ended) in [(20, "200 ", false), (19, "200 cut", true)] {
+        std::fs::write(&path, vec![b' '; length]).expect("a file");
+        let file = Arc::new(File::open(&path).expect("it is there"));
+        let mut client =
+            Client::on(Driver::<Connection<FileServer>>::new(HttpSeed::new(file, config()), ()));
+        client.send(&preface_and_settings(&[]));
+        client.get(1, "/wait");
+        client.get(3, "/file");
+        assert_eq!(client.outcome(3).trim(), outcome.trim(), "{length}");
+        assert_eq!(client.driver.is_ended(), is_ended, "{length}");
+        assert_eq!(client.outcome(1), "0 cut", "{length}");
     }
 }
