@@ -231,9 +231,10 @@ macro_rules! __rotor_compose {
     ) => {
         $crate::__rotor_compose! { @check $generics $context $bounds $($parts)+ }
         $crate::__rotor_compose! { @machine [$($meta)*] $vis $name $generics $bounds $($parts)+ }
+        // A part or the context may be a type of the user's whose name is `Seed`.
         const _: () = {
-            $crate::__rotor_compose! { @seed $vis Seed $generics $bounds $($parts)+ }
-            $crate::__rotor_compose! { @implement $name Seed $generics $context $bounds $($parts)+ }
+            $crate::__rotor_compose! { @seed $vis __Seed $generics $bounds $($parts)+ }
+            $crate::__rotor_compose! { @implement $name __Seed $generics $context $bounds $($parts)+ }
         };
     };
     (
@@ -275,9 +276,10 @@ macro_rules! __rotor_compose {
             type Context = $context;
             type Seed = $seed $($generics)*;
 
+            // Not `Self::Seed`, which a part with this name would make ambiguous.
             fn create(
-                seed: Self::Seed,
-                scope: &mut $crate::Scope<'_, Self::Context>,
+                seed: $seed $($generics)*,
+                scope: &mut $crate::Scope<'_, $context>,
             ) -> $crate::Response<Self> {
                 match seed {
                     $($seed::$part(seed) => <$machine as $crate::Machine>::create(seed, scope).wrap($name::$part),)+
@@ -286,9 +288,9 @@ macro_rules! __rotor_compose {
 
             fn handle(
                 self,
-                event: $crate::Event<Self::Seed>,
-                scope: &mut $crate::Scope<'_, Self::Context>,
-            ) -> $crate::Response<Self, Self::Seed> {
+                event: $crate::Event<$seed $($generics)*>,
+                scope: &mut $crate::Scope<'_, $context>,
+            ) -> $crate::Response<Self, $seed $($generics)*> {
                 match self {
                     $($name::$part(machine) => {
                         let event = $crate::__rotor_compose! { @down event $seed $part };
@@ -300,9 +302,9 @@ macro_rules! __rotor_compose {
             #[inline]
             fn handle_in_place(
                 &mut self,
-                event: $crate::Event<Self::Seed>,
-                scope: &mut $crate::Scope<'_, Self::Context>,
-            ) -> $crate::InPlace<Self::Seed> {
+                event: $crate::Event<$seed $($generics)*>,
+                scope: &mut $crate::Scope<'_, $context>,
+            ) -> $crate::InPlace<$seed $($generics)*> {
                 match self {
                     $($name::$part(machine) => {
                         let event = $crate::__rotor_compose! { @down event $seed $part };

@@ -43,6 +43,19 @@ rotor_compose! {
     enum One <u32> { Ok(Number) }
 }
 
+/// A machine with a name that the macro could use itself.
+#[derive(Debug)]
+struct Seed;
+
+impl Machine for Seed {
+    type Context = u32;
+    type Seed = Number;
+}
+
+rotor_compose! {
+    enum Sown <u32> { Seed(Seed), Number(Number) }
+}
+
 #[derive(Debug)]
 struct Wrapper<S>(S);
 
@@ -114,6 +127,9 @@ fn a_crate_without_the_prelude_uses_the_macros() {
             instance.machines().get(token).expect("it is there");
         ::std::assert_eq!(*number, value);
     }
+    let sown = [Sown::Seed(Seed), Sown::Number(Number(1))].map(|machine| machine.type_name());
+    let names = [::core::any::type_name::<Seed>(), ::core::any::type_name::<Number>()];
+    ::std::assert_eq!(sown, names);
     let one = One::Ok(Number(1));
     ::std::assert_eq!(one.type_name(), ::core::any::type_name::<Number>());
 }
