@@ -209,10 +209,13 @@ macro_rules! rotor_routes {
     };
 }
 
-/// The body of `rotor_routes!`. Like `rotor_compose!`, it has a check for each part, and calls that
-/// name the part as the user wrote it, so that one mistake leads to few errors (doc/decisions/0024).
-/// There are no where-clauses that say what the parts are: they would have to say that all have the
-/// upgrade of the first, which the compiler evaluates for ever if two parts have the same type.
+/// The body of `rotor_routes!`. Like `rotor_compose!`, it has a check for each part, where-clauses
+/// that say that the parts are servers, and calls that name the part as the user wrote it, so that
+/// one mistake leads to few errors (doc/decisions/0024).
+///
+/// The where-clauses cannot say that all parts have the upgrade of the first, which the compiler
+/// evaluates for ever if two parts have the same type. So there are none if there are type
+/// parameters, with which the compiler would know the upgrades only from them.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rotor_routes {
@@ -287,6 +290,23 @@ macro_rules! __rotor_routes {
         let condition: fn(&$crate::server::Head<'_>, &<$server as $crate::server::Server>::Seed) -> bool = $condition;
         condition($head, &$own)
     }};
+    // Without type parameters.
+    (
+        @implement $name:ident $seed:ident [] [$context:ty] []
+        $first_meta:tt $first:ident [$first_server:ty] $first_condition:tt;
+        $($meta:tt $part:ident [$server:ty] $condition:tt;)*
+    ) => {
+        $crate::__rotor_routes! {
+            @methods $name $seed [] [$context]
+            [
+                $first_server: $crate::server::Server<Context = $context>,
+                $($server: $crate::server::Server<Context = $context>,)*
+            ]
+            [$first_server]
+            $first [$first_server] $first_condition;
+            $($part [$server] $condition;)*
+        }
+    };
     (
         @implement $name:ident $seed:ident [$($generics:tt)*] [$context:ty] [$($bounds:tt)*]
         $first_meta:tt $first:ident [$first_server:ty] $first_condition:tt;
