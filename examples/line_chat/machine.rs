@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::mem;
 use std::time::Duration;
 
 use rotor::stream::{
@@ -21,6 +22,11 @@ pub(crate) const LINE_BYTES_MAX: usize = 1_024;
 /// How long a line may take from its first byte to its end, however slowly it arrives. A client
 /// that sends nothing may stay.
 pub(crate) const LINE_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How long a client has to wait after each line before the next one is taken. Somebody who pastes a
+/// page hardly notices it. Without it, one client could say more in a single event than the outboxes
+/// of the others have room for, and would get all of them dropped, however fast they read.
+pub(crate) const PAUSE: Duration = Duration::from_millis(2);
 
 /// How much may wait for a client that does not read, in bytes, in addition to what the kernel and
 /// its output hold. Beyond that the client is dropped, so that the others need not wait for it and
@@ -85,14 +91,16 @@ impl fmt::Display for Room {
 /// One client.
 ///
 /// ```text
-///           a byte                    its end
-///   Silent ────────▶ Speaking(until) ─────────▶ Silent
+///           a byte             its end            the pause is over
+///   Silent ────────▶ Speaking ─────────▶ Pausing ──────────────────▶ Silent
 ///                        └── too long, too slow ──▶ end
 /// ```
 pub(crate) struct Client<C: 'static> {
     /// However the client ends, even by a panic, this makes it leave the room.
     seat: ReturnOnDrop<Seat, C>,
     outbox: Outbox,
+    /// Whether it waits for the end of its pause.
+    is_pausing: bool,
 }
 
 impl<C: HasRoom> Client<C> {
@@ -115,13 +123,13 @@ impl<C: HasRoom> Protocol for Client<C> {
         room.broadcast(seat.token, &Block::from(format!("* {number} joined\n").into_bytes()));
         let seat = scope.at_end(seat, |context: &mut C, seat| context.room().leave(seat));
         match transport.output.push_block(format!("* you are {number}\n").into_bytes()) {
-            Ok(()) => Client { seat, outbox }.silent(),
+            Ok(()) => Client { seat, outbox, is_pausing: false }.silent(),
             Err(error) => Intent::error(error),
         }
     }
 
     fn bytes_read(
-        self,
+        mut self,
         matched: Matched,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, C>,
@@ -141,15 +149,20 @@ impl<C: HasRoom> Protocol for Client<C> {
         matched.consume(transport.input);
         let speaker = scope.token();
         scope.room().broadcast(speaker, &Block::from(line.into_bytes()));
-        self.silent()
+        // Its next lines stay in the socket meanwhile, so it is the sender that has to wait.
+        self.is_pausing = true;
+        Intent::of(self).hold().deadline(scope.now() + PAUSE)
     }
 
     fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
         Intent::done()
     }
 
-    fn timeout(self, _: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
-        Intent::done()
+    fn timeout(mut self, _: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
+        match mem::take(&mut self.is_pausing) {
+            true => self.silent(),
+            false => Intent::done(),
+        }
     }
 
     fn draining(self, _: Time, _: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 
 use rotor_bench::server::Server;
+use socket2::SockRef;
 
 use crate::support::{PATIENCE, connect, start_example};
 
@@ -83,6 +84,8 @@ fn a_client_that_does_not_read_is_dropped_and_the_others_continue() {
     let mut speaker = Client::join(server.address(), 1, &mut []);
     let mut listener = Client::join(server.address(), 2, &mut [&mut speaker]);
     let mut slow = Client::join(server.address(), 3, &mut [&mut speaker, &mut listener]);
+    // The speaker has to wait after each line, so a small buffer makes this short.
+    SockRef::from(slow.0.get_ref()).set_recv_buffer_size(1_024).expect("it is open");
     let line = format!("{}\n", "x".repeat(LINE_BYTES_MAX - 1));
     let heard = format!("1: {line}");
     let mut said = 0;

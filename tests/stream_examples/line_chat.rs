@@ -5,7 +5,7 @@ mod machine;
 
 use std::time::Duration;
 
-use machine::{Client, HasRoom, LINE_BYTES_MAX, LINE_TIME_MAX, Room, UNREAD_BYTES_MAX};
+use machine::{Client, HasRoom, LINE_BYTES_MAX, LINE_TIME_MAX, PAUSE, Room, UNREAD_BYTES_MAX};
 use rotor::stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
 use rotor::stream::{Stream, WithOutbox};
 
@@ -56,7 +56,7 @@ fn lines_arrive_whole_in_order_and_without_terminal_escapes() {
                 test.settle();
             }
             peers[1].end();
-            test.settle();
+            test.advance(4 * PAUSE);
             let heard = [0, 1, 2]
                 .map(|at| String::from_utf8_lossy(&peers[at].take_received()).into_owned());
             assert_eq!(heard, [expected, "", expected], "{pieces:?}, {write_max} bytes a write");
@@ -79,6 +79,7 @@ fn two_lines_sent_at_once_are_not_interleaved() {
                 }
                 test.settle();
             }
+            test.advance(PAUSE);
             let heard = String::from_utf8_lossy(&peers[2].take_received()).into_owned();
             let of =
                 |who: &str| heard.lines().filter(|line| line.starts_with(who)).collect::<Vec<_>>();
@@ -153,7 +154,7 @@ fn a_client_with_too_much_unread_output_is_dropped_alone() {
     for number in 0..said {
         assert!(!peers[2].is_dropped(), "dropped after {number} lines of {said}");
         peers[0].send(&line);
-        test.settle();
+        test.advance(PAUSE);
     }
     assert!(peers[2].is_dropped(), "{} bytes are unread", said * told);
     assert_eq!(test.failures().len(), 1);
@@ -166,11 +167,24 @@ fn a_client_with_too_much_unread_output_is_dropped_alone() {
 }
 
 #[test]
+fn a_flood_from_one_client_gets_no_other_dropped() {
+    let (mut test, peers) = chat(3, usize::MAX);
+    // More than an outbox takes, and each with as few bytes as possible.
+    const LINES: u32 = 3_000;
+    peers[1].send(&b"\n".repeat(LINES as usize));
+    test.settle();
+    assert_eq!(peers[0].take_received(), b"2: \n", "the rest waits");
+    test.advance(LINES * PAUSE);
+    assert_eq!(peers[2].take_received(), b"2: \n".repeat(LINES as usize));
+    assert_eq!(test.context().0.len(), 3);
+}
+
+#[test]
 fn a_reset_client_has_left_the_room() {
     let (mut test, peers) = chat(2, usize::MAX);
     peers[1].send(b"last\nhalf");
     peers[1].reset();
-    test.settle();
+    test.advance(PAUSE);
     assert_eq!(String::from_utf8_lossy(&peers[0].take_received()), "2: last\n* 2 left\n");
     assert!(test.failures().is_empty());
 }
