@@ -3,6 +3,7 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rotor::Scope;
 use rotor::http::Status;
@@ -22,6 +23,11 @@ pub(crate) const MESSAGE_MAX: usize = 4_096;
 
 /// The longest name of a room or a person, in bytes.
 const NAME_MAX: usize = 32;
+
+/// How long a member has to wait after each message before the next one is taken. Nobody who types
+/// notices it. Without it, one member could say more within a few turns than a room keeps, and would
+/// get all others closed, however fast they read.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// The part of the context that these handlers need.
 pub(crate) trait HasRooms {
@@ -54,7 +60,11 @@ impl<C: HasRooms> Chat<C> {
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
         if !is_name(name) {
-            return Next::close(self, Code::POLICY, "a name has 1 to 32 letters and digits");
+            return Next::close(
+                self,
+                Code::POLICY,
+                "a name has 1 to 32 bytes of letters and digits",
+            );
         }
         let notifier = scope.notifier();
         let rooms = scope.rooms();
@@ -88,7 +98,13 @@ impl<C: HasRooms> Handler for Chat<C> {
         let Some(name) = &self.name else { return self.join_room(text, out, scope) };
         let line = format!("{name}: {text}");
         scope.rooms().broadcast(&self.room, &line);
-        Next::go_on(self).keep_deadline()
+        // Its next messages stay in the socket meanwhile, so it is the speaker that has to wait.
+        Next::hold(self).deadline(scope.now() + PAUSE)
+    }
+
+    /// The pause is over.
+    fn timeout(self, _: &mut Sender<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
+        Next::messages(self).no_deadline()
     }
 
     fn wakeup(self, out: &mut Sender<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
@@ -107,7 +123,7 @@ impl<C: HasRooms> Handler for Chat<C> {
     }
 }
 
-/// Allows only letters and digits, so that no name can be mistaken for another.
+/// Allows only letters and digits, so that a name can be neither a part of a message nor of a path.
 fn is_name(name: &str) -> bool {
     (1..=NAME_MAX).contains(&name.len()) && name.chars().all(char::is_alphanumeric)
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use rotor::Notifier;
 use rotor::websocket::{Delivery, Member, Prepared, Room, RoomConfig, Sender, Slow};
 
-/// The maximum number of rooms, since each keeps its last messages.
-const ROOMS_MAX: usize = 1_000;
+/// The maximum number of rooms. Each keeps up to 1 MiB of messages for members that are behind.
+const ROOMS_MAX: usize = 100;
 
-/// How many messages a room keeps, for clients that enter it or reconnect.
-const BACKLOG_MAX: usize = 50;
+/// How many of the messages that a room keeps are sent to a client that enters it or reconnects.
+const HISTORY_MAX: usize = 50;
 
 /// All rooms. A room is removed when its last member has left.
 #[derive(Debug, Default)]
@@ -26,9 +26,11 @@ impl Rooms {
         if self.0.len() >= ROOMS_MAX && !self.0.contains_key(name) {
             return None;
         }
-        let config = RoomConfig::new().backlog_max(BACKLOG_MAX).slow(Slow::Cut);
+        let config = RoomConfig::new().slow(Slow::Cut);
         let room = self.0.entry(name.to_owned()).or_insert_with(|| Room::new(config));
-        for message in room.backlog() {
+        let backlog = room.backlog();
+        let older = backlog.len().saturating_sub(HISTORY_MAX);
+        for message in backlog.skip(older) {
             // Messages that do not fit any more are skipped, because they are old.
             let _full = out.prepared(message);
         }

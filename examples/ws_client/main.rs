@@ -5,14 +5,17 @@
 //! cargo run --release -p rotor-examples --example ws_client [URL [TEXT]]
 //! ```
 //!
-//! The URL begins with http:// or https://; the default is http://127.0.0.1:3000/. TEXT is the
-//! first message. The program ends when the server closes the connection, and prints how.
+//! The URL begins with ws:// or wss://, or as a page's with http:// or https://; the default is
+//! ws://127.0.0.1:3000/. TEXT is the first message. The program ends when the server closes the
+//! connection, and prints how.
 #![forbid(unsafe_code)]
 
 mod machine;
 
+use std::fmt;
 use std::io::Write;
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use machine::{Console, DialRequest, Dialer, EchoHandler};
 use rotor::http::client::{ByAddress, ClientConfig, PoolConfig, PoolMachine};
@@ -43,7 +46,7 @@ fn main() -> ExitCode {
 }
 
 fn ws_client() -> Result<(), BoxError> {
-    let url = program::argument(1, "http://127.0.0.1:3000/".parse::<Url>()?)?;
+    let WebSocketUrl(url) = program::argument(1, "ws://127.0.0.1:3000/".parse()?)?;
     let greeting = std::env::args().nth(2);
     let server = url.server_at(url.resolve()?)?;
     let config = WebSocketConfig::new()
@@ -53,6 +56,26 @@ fn ws_client() -> Result<(), BoxError> {
         .share();
     let (host, target) = (url.authority().to_owned(), url.target().to_owned());
     on_chosen_loop(WsClient(DialRequest { server, host, target, greeting, config }))
+}
+
+/// The URL of a WebSocket. The handshake is a request of HTTP (RFC 6455 §3), so `ws://` stands for
+/// `http://`, and `wss://` for `https://`.
+struct WebSocketUrl(Url);
+
+impl FromStr for WebSocketUrl {
+    type Err = BoxError;
+
+    fn from_str(text: &str) -> Result<WebSocketUrl, BoxError> {
+        let is_websocket = text.starts_with("ws://") || text.starts_with("wss://");
+        let http = if is_websocket { text.replacen("ws", "http", 1) } else { text.to_owned() };
+        Ok(WebSocketUrl(http.parse()?))
+    }
+}
+
+impl fmt::Display for WebSocketUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_string().replacen("http", "ws", 1))
+    }
 }
 
 /// The client, with its request.

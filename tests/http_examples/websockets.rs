@@ -33,15 +33,7 @@ impl Socket {
     }
 
     fn send(&mut self, first: u8, payload: &[u8]) {
-        let mask = [1, 2, 3, 4];
-        let mut frame = vec![first, 0xfe];
-        frame.extend((payload.len() as u16).to_be_bytes());
-        if payload.len() < 126 {
-            frame = vec![first, 0x80 | payload.len() as u8];
-        }
-        frame.extend(mask);
-        frame.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, key)| byte ^ key));
-        self.0.write_all(&frame).expect("the server reads");
+        self.0.write_all(&frame(first, payload)).expect("the server reads");
     }
 
     fn say(&mut self, text: &str) {
@@ -75,6 +67,18 @@ impl Socket {
         assert_eq!(first, 0x88, "{}", payload.escape_ascii());
         u16::from_be_bytes([payload[0], payload[1]])
     }
+}
+
+fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mask = [1, 2, 3, 4];
+    let mut frame = vec![first, 0xfe];
+    frame.extend((payload.len() as u16).to_be_bytes());
+    if payload.len() < 126 {
+        frame = vec![first, 0x80 | payload.len() as u8];
+    }
+    frame.extend(mask);
+    frame.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, key)| byte ^ key));
+    frame
 }
 
 #[test]
@@ -128,6 +132,29 @@ fn a_message_reaches_the_members_of_its_room_only() {
 }
 
 #[test]
+fn a_flood_from_one_member_gets_no_other_closed() {
+    const MESSAGES: usize = 300;
+    let server = start("ws_chat");
+    let mut anna = Socket::open(&server, "/room/lobby");
+    anna.say("anna");
+    assert_eq!(anna.text(), "* anna is here");
+    let mut ben = Socket::open(&server, "/room/lobby");
+    ben.say("ben");
+    assert_eq!((ben.text(), ben.text()), ("* anna is here".into(), "* ben is here".into()));
+    anna.0.write_all(&frame(0x81, b"x").repeat(MESSAGES)).expect("the server reads");
+    for _ in 0..MESSAGES {
+        assert_eq!(ben.text(), "anna: x");
+    }
+    // Who comes later gets the last 50.
+    let mut cara = Socket::open(&server, "/room/lobby");
+    cara.say("cara");
+    for _ in 0..50 {
+        assert_eq!(cara.text(), "anna: x");
+    }
+    assert_eq!(cara.text(), "* cara is here");
+}
+
+#[test]
 fn subscribers_of_the_ticker_receive_each_price_in_turn() {
     let mut ticker = command("ws_ticker");
     ticker.arg("5");
@@ -146,7 +173,7 @@ fn subscribers_of_the_ticker_receive_each_price_in_turn() {
 #[test]
 fn the_client_prints_how_the_connection_ended() {
     let server = start("ws_chat");
-    let url = format!("http://{}/room/lobby", server.address());
+    let url = format!("ws://{}/room/lobby", server.address());
     let output = command("ws_client").args([&url, "no name"]).output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.starts_with("closed: 1008 Peer a name has 1 to 32"), "{output:?}");
