@@ -27,9 +27,11 @@ pub(crate) const FILTER_BYTES_MAX: usize = 1_024;
 /// other clients.
 pub(crate) const SCANNED_MAX: usize = 1_000;
 
-/// How much may be on its way to a client and not yet in its output: bytes, and messages.
+/// How much may be on its way to a client and not yet in its output: bytes, and messages. These are
+/// several times as many as a client can publish in one event (`StreamConfig::calls_budget`), so
+/// that none is dropped before the others had their turn.
 pub(crate) const OUTBOX_BYTES_MAX: usize = 1_024 * 1_024;
-pub(crate) const OUTBOX_MESSAGES_MAX: usize = 1_000;
+pub(crate) const OUTBOX_MESSAGES_MAX: usize = 4 * 1_024;
 
 /// The limits that can be set.
 #[derive(Clone, Debug)]

@@ -33,6 +33,18 @@ fn the_longest_packet_is_accepted_and_one_byte_more_ends_its_sender() {
 }
 
 #[test]
+fn a_burst_of_short_messages_reaches_a_subscriber_that_reads() {
+    let mut talk = Talk::new(limits());
+    let hearer = talk.client("hearer");
+    talk.say(&hearer, &subscribe(1, &[("a", 0)]));
+    let speaker = talk.client("speaker");
+    let burst = publish("a", "x", 0, 0).repeat(5_000);
+    talk.say(&speaker, &burst);
+    assert!(hearer.take_received() == burst);
+    assert_eq!(talk.counts().dropped, 0);
+}
+
+#[test]
 fn the_session_limit_evicts_the_session_that_is_offline_longest() {
     let mut talk = Talk::new(Limits { sessions_max: 3, ..limits() });
     for name in ["first", "second"] {
