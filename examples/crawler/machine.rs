@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use rotor::http::client::{ClientError, ClientResult, Fetch, Fetched, Pool, Url};
-use rotor::{EventSet, Future, Infallible, Machine, Outcome, Response, Scope};
+use rotor::{Future, Infallible, Machine, Outcome, Response, Scope};
 
 /// What the crawler needs from the context.
 pub(crate) trait Site: Sized + 'static {
@@ -19,9 +19,6 @@ pub(crate) trait Site: Sized + 'static {
 
     /// Called when a page was visited.
     fn visited(&mut self, target: &str, outcome: Result<&Fetched, &ClientError>);
-
-    /// Called when no page is left.
-    fn done(&mut self);
 }
 
 /// The limits of a crawl.
@@ -106,7 +103,8 @@ impl<C: Site> Crawler<C> {
             }
         }
         if self.in_flight.is_empty() {
-            scope.done();
+            // The pool would wait for more requests.
+            scope.stop_loop();
             return Response::done();
         }
         Response::ok(self)
@@ -116,10 +114,6 @@ impl<C: Site> Crawler<C> {
 impl<C: Site> Machine for Crawler<C> {
     type Context = C;
     type Seed = Infallible;
-
-    fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
-        self.fetch_next(scope)
-    }
 
     fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         self.fetch_next(scope)

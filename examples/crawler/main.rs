@@ -24,7 +24,7 @@ use machine::{Bounds, Crawler, Site};
 use rotor::http::client::{ByAddress, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine};
 use rotor::net::IpNet;
 use rotor::tls::{MaybeTls, MaybeTlsTarget};
-use rotor::{Backend, BoxError, Config, Loop, LoopHandle, rotor_compose, with_causes};
+use rotor::{Backend, BoxError, Config, Loop, rotor_compose, with_causes};
 use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::program;
 use rotor_examples::url::Url;
@@ -33,7 +33,6 @@ use rotor_uring::OnAnyLoop;
 /// The context: the pool, and the results.
 struct Console {
     pool: Pool<Fetch<Console>, MaybeTlsTarget<SocketAddr>>,
-    handle: Option<LoopHandle>,
     pages: usize,
     bad: usize,
 }
@@ -54,12 +53,6 @@ impl Site for Console {
         self.bad += usize::from(outcome.map_or(true, |page| page.status.code() >= 400));
         // If this cannot be printed, nothing else can be done.
         let _ = program::print(&[line]);
-    }
-
-    fn done(&mut self) {
-        if let Some(handle) = &self.handle {
-            handle.stop();
-        }
     }
 }
 
@@ -107,9 +100,7 @@ impl OnAnyLoop for Crawl {
             let bounds = Bounds { at_once, pages: 10_000, page_bytes: 1 << 20 };
             Crawler::begin(server, url.as_http().clone(), bounds, scope).wrap(Machines::Crawler)
         })?;
-        let mut instance = creator.instantiate(Console { pool, handle: None, pages: 0, bad: 0 });
-        let handle = instance.handle();
-        instance.context_mut().handle = Some(handle);
+        let mut instance = creator.instantiate(Console { pool, pages: 0, bad: 0 });
         instance.run()?;
         let Console { pages, bad, .. } = instance.into_context();
         let found = format!("{pages} pages, {bad} not found or broken, {at_once} at once");

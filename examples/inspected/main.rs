@@ -62,6 +62,7 @@ impl OnAnyLoop for Inspected {
     fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
         let Inspected { address, asleep } = self;
         let failures = Failures::new();
+        // Slots for as many machines as a large server has, so that the page can be seen with them.
         let config =
             Config::new().machines_max(200_000).keep_ages(true).observer(failures.observer());
         let mut creator = Loop::<App<N>, B>::with_backend(backend, &config)?;

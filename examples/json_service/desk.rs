@@ -15,8 +15,7 @@ use std::time::Duration;
 use rotor::http::Status;
 use rotor::http::client::{ClientError, Fetch, Fetched, Pool};
 use rotor::{
-    Call, Calls, EventSet, Future, Infallible, Machine, Outcome, Port, ReceiveError, Response,
-    Scope, Service,
+    Call, Calls, Future, Infallible, Machine, Outcome, Port, ReceiveError, Response, Scope, Service,
 };
 use serde_json::{Value, json};
 
@@ -89,7 +88,7 @@ impl<C> Desk<C> {
                 Err(ReceiveError::Closed) => return Response::done(),
             }
         }
-        scope.notifier().wakeup();
+        scope.wake_self(); // there may be more: next turn
         Response::ok(self)
     }
 
@@ -166,10 +165,6 @@ impl Lookup {
 impl<C> Machine for Desk<C> {
     type Context = C;
     type Seed = Infallible;
-
-    fn ready(self, _: EventSet, _: &mut Scope<'_, C>) -> Response<Self, Infallible> {
-        Response::ok(self)
-    }
 
     fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
         self.serve_calls(scope)

@@ -149,7 +149,7 @@ impl Client {
         if piece.is_empty() {
             // All of the checked keys have expired. There is nothing to wait for: the listing goes
             // on in the next turn, after the other machines.
-            scope.notifier().wakeup();
+            scope.wake_self();
             return Intent::of(self).sleep().no_deadline();
         }
         // The stream closes the connection to a peer that does not read (`flush_timeout`).

@@ -82,7 +82,7 @@ impl Machine for Inbox {
             }
         }
         // There may be more: call again, after the other machines.
-        scope.notifier().wakeup();
+        scope.wake_self();
         Response::ok(self)
     }
 }

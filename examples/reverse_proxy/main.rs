@@ -52,6 +52,7 @@
 //! messages come when there are some. A client that makes such calls, and sends a byte a minute, is
 //! not noticed. It occupies streams, of which the upstream allows a hundred or so on a connection,
 //! but no whole connection to the upstream.
+//!
 //! WebSockets are passed through, other upgrades are not. A WebSocket request without a valid key
 //! gets 400, and a refusal of the upstream is passed on unchanged. An invalid proof of the upstream,
 //! or a page that a client of HTTP/2 would take for its WebSocket, leads to 502. On Ctrl-C, requests

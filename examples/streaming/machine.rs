@@ -11,9 +11,9 @@ const BYTES_DEFAULT: u64 = 1 << 30;
 /// Written over and over. It has 64 bytes, so that a truncated body shows where it was cut.
 const LINE: &[u8; 64] = b"All work and no play makes a server a dull machine, says rotor.\n";
 
-/// How much is written at once, in bytes: enough for one system call, and little compared with the
+/// What is written at once, 16 KiB: enough for one system call, and little compared with the
 /// high-water mark.
-const PIECE: usize = 16 << 10;
+static PIECE: [[u8; LINE.len()]; 256] = [*LINE; 256];
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -121,7 +121,7 @@ impl Streaming {
             Streaming::Events { due, .. } => Next::go_on(self).deadline(due),
             Streaming::Big { mut left } => {
                 while left > 0 && response.room() > 0 {
-                    let piece = LINE.repeat(PIECE / LINE.len());
+                    let piece = PIECE.as_flattened();
                     let count = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
                     if response.write_body(&piece[..count]).is_err() {
                         return Next::finished();

@@ -7,6 +7,9 @@
 //! ```
 //!
 //! Type a line into `nc` and it comes back. Ctrl-C ends the program.
+//!
+//! It answers whatever address a datagram claims to come from. On the internet, a forged address can
+//! make two such servers answer each other without end; `udp_sessions` shows how to avoid that.
 #![forbid(unsafe_code)]
 
 mod machine;
