@@ -195,3 +195,31 @@ fn frames_are_delimited_by_their_own_length() {
         assert_eq!(String::from_utf8_lossy(&output), expected);
     }
 }
+
+/// Answers whatever arrives at once with its length, as if the stream had messages.
+fn lengths_of_reads(
+    me: Probe,
+    event: &Event,
+    transport: &mut Transport<'_>,
+    _: &mut Scope<'_, Log>,
+) -> Intent<Probe> {
+    match event {
+        Event::Read(_) => {
+            let len = transport.input.len();
+            transport.input.clear();
+            writeln!(transport.output, "{len}").expect("open");
+        }
+        Event::Exception(_) => return Intent::done(),
+        _ => {}
+    }
+    Intent::of(me).bytes(1).no_deadline()
+}
+
+#[test]
+#[should_panic(expected = r#"byte by byte, to a peer that reads all at once:
+  Transcript { output: "1\n1\n", failures: [], has_ended: true }
+whole:
+  Transcript { output: "2\n", failures: [], has_ended: true }"#)]
+fn a_difference_is_shown_with_its_cut_and_as_text() {
+    output_however_cut(StreamConfig::new(), lengths_of_reads, b"ab");
+}

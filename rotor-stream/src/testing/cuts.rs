@@ -1,11 +1,13 @@
 //! The most valuable test of a stream protocol: the same bytes give the same output, however they
 //! are cut.
 
+use std::fmt::{self, Display};
+
 use super::Driver;
 use crate::protocol::Protocol;
 
 /// What a protocol did with its input.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Transcript {
     /// Everything that it wrote.
     pub output: Vec<u8>,
@@ -13,6 +15,17 @@ pub struct Transcript {
     pub failures: Vec<String>,
     /// Whether it had ended after its peer had ended the stream.
     pub has_ended: bool,
+}
+
+/// Shows the output as text, because most of it is.
+impl fmt::Debug for Transcript {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transcript")
+            .field("output", &format_args!("\"{}\"", self.output.escape_ascii()))
+            .field("failures", &self.failures)
+            .field("has_ended", &self.has_ended)
+            .finish()
+    }
 }
 
 /// Feeds `input`, then the end of the stream, to a protocol: whole, byte by byte, and cut in two at
@@ -23,25 +36,23 @@ pub struct Transcript {
 ///
 /// # Panics
 ///
-/// If two transcripts differ. The message names the cut.
+/// If two transcripts differ. The message names the cut, and shows both.
 pub fn assert_cuts_agree<P: Protocol>(make: impl Fn() -> Driver<P>, input: &[u8]) -> Transcript {
     let whole = transcript(&make, &[input], usize::MAX);
     let bytes: Vec<&[u8]> = input.chunks(1).collect();
-    for write_max in [usize::MAX, 1] {
-        assert_eq!(
-            transcript(&make, &[input], write_max),
-            whole,
-            "whole, {write_max} bytes a write"
-        );
-        assert_eq!(
-            transcript(&make, &bytes, write_max),
-            whole,
-            "byte by byte, {write_max} bytes a write"
-        );
+    for (peer, write_max) in [("all at once", usize::MAX), ("a byte at a time", 1)] {
+        let check = |cut: &dyn Display, pieces: &[&[u8]]| {
+            let seen = transcript(&make, pieces, write_max);
+            assert!(
+                seen == whole,
+                "{cut}, to a peer that reads {peer}:\n  {seen:?}\nwhole:\n  {whole:?}"
+            );
+        };
+        check(&"whole", &[input]);
+        check(&"byte by byte", &bytes);
         for cut in 1..input.len() {
             let (first, second) = input.split_at(cut);
-            let cut_in_two = transcript(&make, &[first, second], write_max);
-            assert_eq!(cut_in_two, whole, "cut at {cut}, {write_max} bytes a write");
+            check(&format_args!("cut at {cut}"), &[first, second]);
         }
     }
     whole
