@@ -77,6 +77,27 @@ pub fn drain_on_termination_with(loops: impl Into<GroupHandle>, drain: Drain) ->
 /// thread, which lives as long as the process, waits for the signals. If `f` panics, that is
 /// logged, and the next SIGHUP calls it again.
 ///
+/// `f` runs on that thread. To change the context of a loop, it posts the change to the loop:
+///
+/// ```
+/// # use rotor_core as rotor;
+/// # use rotor::{LoopInstance, Machine, signals};
+/// struct Context {
+///     greeting: String,
+/// }
+///
+/// # fn read_file() -> String { String::new() }
+/// # fn set_up<M: Machine<Context = Context> + 'static>(instance: &LoopInstance<M>) -> std::io::Result<()> {
+/// let broadcast = instance.broadcast();
+/// signals::on_hangup(move || {
+///     let greeting = read_file();
+///     if broadcast.post(|_, scope| scope.greeting = greeting).is_err() {
+///         log::warn!("the loop has ended, or too many changes wait for it");
+///     }
+/// })
+/// # }
+/// ```
+///
 /// # Errors
 ///
 /// As for [`drain_on_termination`].
