@@ -19,6 +19,10 @@ use crate::sender::Sender;
 /// [`backlog_max`](RoomConfig::backlog_max) of them. [`Slow`] decides what happens to such a
 /// member.
 ///
+/// A room does not limit how much is said. A member that says more than `backlog_max` messages before
+/// the others have their turn makes them miss some, or be cut, however fast they read. If members
+/// are not to be trusted, let them pause after each message, as the example `ws_chat` does.
+///
 /// A connection in several rooms has a [`Member`] for each. If each loop has its own room, a
 /// machine on each loop must say the message there; a [`Prepared`] may be sent to other loops.
 ///

@@ -16,6 +16,11 @@ pub struct OutboxConfig {
 }
 
 /// What happens to a message if its [`Outbox`](crate::Outbox) is full.
+///
+/// Not only a peer that reads slowly fills its outbox, but also one who sends to it more in one event
+/// than it takes: a connection may pass on 1,024 lines
+/// ([`calls_budget`](crate::StreamConfig::calls_budget)) before any other has its turn. If senders
+/// are not to be trusted, let them pause after each message, as the example `line_chat` does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum OutboxFull {
