@@ -23,15 +23,19 @@ pub(crate) const LINE_BYTES_MAX: usize = 1_024;
 /// that sends nothing may stay.
 pub(crate) const LINE_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// How long a client has to wait after each line before the next one is taken. Somebody who pastes a
-/// page hardly notices it. Without it, one client could say more in a single event than the outboxes
-/// of the others have room for, and would get all of them dropped, however fast they read.
+/// How long a client has to wait after each line before the next one is taken. Somebody who pastes
+/// a page hardly notices it. Without it, one client could say more in a single event than the
+/// outboxes of the others have room for, and get them dropped, however fast they read.
 pub(crate) const PAUSE: Duration = Duration::from_millis(2);
 
 /// How much may wait for a client that does not read, in bytes, in addition to what the kernel and
 /// its output hold. Beyond that the client is dropped, so that the others need not wait for it and
 /// it cannot fill the memory.
 pub(crate) const UNREAD_BYTES_MAX: usize = 256 * 1_024;
+
+/// How many lines may wait for it: more than there are in one turn if a thousand others come and go
+/// at once.
+pub(crate) const UNREAD_LINES_MAX: usize = 4 * 1_024;
 
 /// The part of the context that this protocol needs.
 pub(crate) trait HasRoom {
@@ -115,7 +119,10 @@ impl<C: HasRoom> Protocol for Client<C> {
     type Seed = ();
 
     fn create((): (), transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
-        let config = OutboxConfig::new().bytes_max(UNREAD_BYTES_MAX).when_full(OutboxFull::End);
+        let config = OutboxConfig::new()
+            .bytes_max(UNREAD_BYTES_MAX)
+            .messages_max(UNREAD_LINES_MAX)
+            .when_full(OutboxFull::End);
         let outbox = Outbox::new(config, scope);
         let room = scope.room();
         let seat = room.join(outbox.sender());

@@ -25,8 +25,8 @@ pub(crate) const MESSAGE_MAX: usize = 4_096;
 const NAME_MAX: usize = 32;
 
 /// How long a member has to wait after each message before the next one is taken. Nobody who types
-/// notices it. Without it, one member could say more within a few turns than a room keeps, and would
-/// get all others closed, however fast they read.
+/// notices it. Without it, one member could say more within a few turns than a room keeps, and get
+/// all others closed, however fast they read.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The part of the context that these handlers need.

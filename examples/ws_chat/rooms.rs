@@ -5,8 +5,13 @@ use std::collections::BTreeMap;
 use rotor::Notifier;
 use rotor::websocket::{Delivery, Member, Prepared, Room, RoomConfig, Sender, Slow};
 
-/// The maximum number of rooms. Each keeps up to 1 MiB of messages for members that are behind.
+/// The maximum number of rooms. Each keeps up to 3 MiB for members that are behind: 1 MiB of
+/// messages, and what these cost besides.
 const ROOMS_MAX: usize = 100;
+
+/// How many messages a room keeps: more than there are in one turn if a thousand members come and
+/// go at once.
+const BACKLOG_MAX: usize = 4 * 1_024;
 
 /// How many of the messages that a room keeps are sent to a client that enters it or reconnects.
 const HISTORY_MAX: usize = 50;
@@ -26,7 +31,7 @@ impl Rooms {
         if self.0.len() >= ROOMS_MAX && !self.0.contains_key(name) {
             return None;
         }
-        let config = RoomConfig::new().slow(Slow::Cut);
+        let config = RoomConfig::new().backlog_max(BACKLOG_MAX).slow(Slow::Cut);
         let room = self.0.entry(name.to_owned()).or_insert_with(|| Room::new(config));
         let backlog = room.backlog();
         let older = backlog.len().saturating_sub(HISTORY_MAX);

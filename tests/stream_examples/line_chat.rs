@@ -6,6 +6,7 @@ mod machine;
 use std::time::Duration;
 
 use machine::{Client, HasRoom, LINE_BYTES_MAX, LINE_TIME_MAX, PAUSE, Room, UNREAD_BYTES_MAX};
+use rotor::Config;
 use rotor::stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
 use rotor::stream::{Stream, WithOutbox};
 
@@ -177,6 +178,27 @@ fn a_flood_from_one_client_gets_no_other_dropped() {
     test.advance(LINES * PAUSE);
     assert_eq!(peers[2].take_received(), b"2: \n".repeat(LINES as usize));
     assert_eq!(test.context().0.len(), 3);
+}
+
+#[test]
+fn a_crowd_that_leaves_at_once_gets_no_other_dropped() {
+    // More than an outbox takes by default.
+    const CROWD: usize = 1_005;
+    let slots = Config::new().machines_max(1 + CROWD);
+    let mut test = Test::with_config(Chat::default(), slots);
+    let mut join = || {
+        let (socket, peer) = pair(test.world());
+        test.add(|scope| Stream::connected(socket, (), scope));
+        peer
+    };
+    let first = join();
+    let crowd: Vec<Peer> = (0..CROWD).map(|_| join()).collect();
+    first.take_received();
+    crowd.iter().for_each(Peer::end);
+    test.settle();
+    let heard = String::from_utf8(first.take_received()).expect("text");
+    assert_eq!(heard.lines().filter(|line| line.ends_with(" left")).count(), CROWD);
+    assert_eq!(test.context().0.len(), 1);
 }
 
 #[test]
