@@ -23,9 +23,9 @@ use std::path::PathBuf;
 /// The body of the hello response.
 pub const HELLO: &str = "Hello, World!";
 
-/// How many connections may wait to be accepted, which is Linux's default limit. All frameworks use
-/// this number, since their own defaults are between 128 and 4096, and the backlog is not what is
-/// compared.
+/// How many connections may wait to be accepted, which is Linux's default limit. Frameworks' own
+/// defaults are between 128 and 4096. A server to which more connections are opened at once than its
+/// default uses this number, since the backlog is not what is compared.
 pub const BACKLOG: u16 = 4096;
 
 /// Returns the listen address: the first argument, or by default a port that is easy to type.

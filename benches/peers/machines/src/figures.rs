@@ -50,6 +50,17 @@ impl Bench {
         self.effort.pick(whole, smoke)
     }
 
+    /// Writes a row that says why it has no figures. Little work can be done everywhere, so then
+    /// this is a failure.
+    ///
+    /// # Panics
+    ///
+    /// The effort is `Smoke`.
+    pub(crate) fn not_measured(&mut self, row: &str) {
+        assert_eq!(self.effort, Effort::Whole, "{row}");
+        self.line(row);
+    }
+
     /// Writes one more line of Markdown.
     pub(crate) fn line(&mut self, line: &str) {
         println!("{line}");

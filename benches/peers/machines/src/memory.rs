@@ -29,7 +29,7 @@ pub(crate) const KINDS: &[(&str, bool)] = &[
 
 pub(crate) fn measure(bench: &mut Bench) {
     bench.line("\n## Memory of one member of a brigade, by regression over four sizes\n");
-    bench.line("| | sizes | KiB of private memory, each | KiB resident at the largest |");
+    bench.line("| | sizes | KiB of private memory, each | KiB of it at the largest |");
     bench.line("|--|--|--:|--:|");
     for (kind, has_pipes) in KINDS {
         let sizes = bench.pick(
@@ -50,7 +50,9 @@ pub(crate) fn measure(bench: &mut Bench) {
                     slope(&points)
                 ));
             }
-            Err(why) => bench.line(&format!("| {kind} | {sizes:?} | not measured: {why} | |")),
+            Err(why) => {
+                bench.not_measured(&format!("| {kind} | {sizes:?} | not measured: {why} | |"));
+            }
         }
     }
 }

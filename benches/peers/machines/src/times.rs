@@ -38,7 +38,7 @@ fn table(bench: &mut Bench, has_pipes: bool, members: usize, hops: u64) {
             Ok(Times { user_s, system_s, elapsed_s, resident_kib }) => bench.line(&format!(
                 "| {kind} | {user_s:.2} | {system_s:.2} | {elapsed_s:.2} | {resident_kib} |"
             )),
-            Err(why) => bench.line(&format!("| {kind} | not measured: {why} | | | |")),
+            Err(why) => bench.not_measured(&format!("| {kind} | not measured: {why} | | | |")),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use json_task::{Settings, Way, sum};
+use rotor::backend::Clock;
 use rotor::http::Status;
 use rotor::http::server::{Next, Response, Scope};
 use rotor_service::{Rejection, RouteFn, or_reject};
@@ -33,6 +34,10 @@ fn answered(
     };
     match scope.way {
         Way::Sync => Ok(reply(response).into()),
-        _ => Ok(Next::after(scope.now() + scope.delay, move |response, _| reply(response))),
+        // From now, because the loop's time is from before the sum.
+        _ => {
+            let end = Clock::new().now() + scope.delay;
+            Ok(Next::after(end, move |response, _| reply(response)))
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Killed when dropped.
 struct Server(Child);
@@ -59,6 +59,26 @@ fn every_way_sums_small_and_large_bodies_and_refuses_others() -> Result<(), Box<
             let (status, _) = post(&address, wrong)?;
             assert_eq!(status, "HTTP/1.1 400 Bad Request", "{way}: {wrong}");
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_delay_begins_after_the_sum() -> Result<(), Box<dyn Error>> {
+    let body = format!("[{}1]", "1,".repeat(500_000));
+    let sums = (0..5).map(|_| {
+        let begun = Instant::now();
+        assert_eq!(json_task::sum(body.as_bytes()), Some(500_001));
+        begun.elapsed()
+    });
+    // The shortest of several, and only most of it: the machine may be busy.
+    let sum_time = sums.min().unwrap_or_default() * 3 / 4;
+    for way in ["async1", "async2"] {
+        let (_server, address) = start(way, "50")?;
+        let begun = Instant::now();
+        assert_eq!(post(&address, &body)?.1, r#"{"sum":500001}"#);
+        let time = begun.elapsed();
+        assert!(time >= sum_time + Duration::from_millis(50), "{way}: {time:?}, {sum_time:?}");
     }
     Ok(())
 }
