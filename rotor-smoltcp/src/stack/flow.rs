@@ -27,6 +27,8 @@ pub(super) struct Segment {
     pub(super) number: TcpSeqNumber,
     /// The length of its payload, in bytes.
     pub(super) len: usize,
+    /// The window that it offers, without scale.
+    pub(super) window: u16,
     pub(super) control: Control,
 }
 
@@ -119,6 +121,7 @@ fn classify_transport(
                 flow: flow(packet.src_port(), packet.dst_port()),
                 number: packet.seq_number(),
                 len: packet.payload().len(),
+                window: packet.window_len(),
                 control: control(&packet),
             }))
         }
@@ -226,7 +229,7 @@ mod tests {
 
     fn segment(flow: Flow, control: Control) -> Destination {
         let number = TcpSeqNumber(0x0102_0304);
-        Destination::Tcp(Segment { flow, number, len: 0, control })
+        Destination::Tcp(Segment { flow, number, len: 0, window: 0, control })
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(super) struct Sequence {
     /// The last acknowledged number, and the window that was offered with it, in the scale of the
     /// connection. `None` before the first one: the window of a SYN has no scale.
     window: Option<(TcpSeqNumber, u16)>,
+    /// The peer has last offered a window of zero.
+    pub(super) is_peer_shut: bool,
 }
 
 impl Sequence {
@@ -69,11 +71,11 @@ impl Sequence {
     fn correct_segment(&mut self, segment: &mut [u8], ends: (IpAddress, IpAddress)) {
         let Ok(mut segment) = TcpPacket::new_checked(segment) else { return };
         let (number, len) = (segment.seq_number(), segment.segment_len());
+        let has_one_byte = len == 1 && !segment.syn() && !segment.fin();
         if segment.ack() && !segment.rst() {
             self.last_acknowledged = Some(segment.ack_number());
-            // smoltcp does not remember what a probe (of one byte) has offered.
-            let is_probe = len == 1 && !segment.syn() && !segment.fin();
-            if !is_probe {
+            // smoltcp does not remember what a probe, which has one byte, has offered.
+            if !has_one_byte {
                 let window = (segment.ack_number(), segment.window_len());
                 self.window = (!segment.syn()).then_some(window);
             }
@@ -84,6 +86,9 @@ impl Sequence {
                 segment.fill_checksum(&ends.0, &ends.1);
             }
             Some(sent) if number + len <= sent => {}
+            // A probe of the peer's window. The peer does not take the byte, and an acknowledgement
+            // with the number behind it would be beyond the window: the peer would drop it.
+            Some(_) if has_one_byte && self.is_peer_shut => {}
             _ => self.sent = Some(number + len),
         }
     }
@@ -91,9 +96,13 @@ impl Sequence {
 
 #[cfg(test)]
 mod tests {
+    use std::io::IoSlice;
+    use std::time::Duration;
+
     use smoltcp::wire::IpVersion;
 
     use super::super::packets::{ACK, FIN, MEDIUMS, RESET, SYN, VERSIONS, ends, segment};
+    use super::super::test_peer::{TestPeer, for_each_case};
     use super::*;
 
     /// The sequence number of a packet when it is sent. Asserts that its checksum is right.
@@ -141,6 +150,31 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_acknowledgement_to_a_shut_peer_does_not_count_the_probe() {
+        for_each_case(|mut peer| {
+            let _taken = peer.stack.write(peer.id, &[IoSlice::new(b"more than the window")]);
+            peer.received_acks();
+            let sent = peer.acknowledges;
+            peer.window = 0;
+            peer.send(ACK, b"");
+            let turn = |peer: &mut TestPeer, time| {
+                peer.clock.advance(time);
+                let turn = peer.stack.end_wait(None, false, &mut Vec::new());
+                turn.expect("the cable is in");
+                peer.received_acks()
+            };
+            for _ in 0..3 {
+                assert_eq!(turn(&mut peer, Duration::from_secs(10)), [peer.number]);
+                assert_eq!(peer.acknowledges, sent + 1, "a probe");
+                peer.acknowledges = sent;
+                peer.send(ACK, b"the other direction");
+                assert_eq!(turn(&mut peer, Duration::from_millis(20)), [peer.number]);
+                assert_eq!(peer.acknowledges, sent);
+            }
+        });
     }
 
     #[test]

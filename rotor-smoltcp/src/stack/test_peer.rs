@@ -26,6 +26,8 @@ pub(super) struct TestPeer {
     /// The peer's next sequence number, and what it acknowledges.
     pub(super) number: i32,
     pub(super) acknowledges: i32,
+    /// The window that it offers.
+    pub(super) window: u16,
 }
 
 impl TestPeer {
@@ -55,6 +57,7 @@ impl TestPeer {
             port,
             number,
             acknowledges,
+            window: 9,
         };
         if peer_connects {
             peer.send(SYN, b"");
@@ -109,6 +112,7 @@ impl TestPeer {
         }
         let mut segment = TcpPacket::new_unchecked(bytes);
         segment.set_dst_port(self.port);
+        segment.set_window_len(self.window);
         segment.fill_checksum(&from, &to);
         packet
     }
