@@ -242,7 +242,8 @@ impl StackConfig {
     }
 
     /// Sets whether received packets with a wrong checksum are dropped. Default: yes. Use no for
-    /// packet sockets that receive frames of the same machine, which have no checksums yet.
+    /// packet sockets that receive frames of the same machine, which have no checksums yet, or frames
+    /// that the interface has merged.
     pub fn verify_checksums(mut self, yes: bool) -> StackConfig {
         self.verify_checksums = yes;
         self

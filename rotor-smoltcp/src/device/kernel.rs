@@ -76,9 +76,11 @@ impl KernelDevice {
     /// Opens a packet socket on the Ethernet interface of this name (`AF_PACKET`; packet(7)).
     ///
     /// The kernel continues to see the interface's frames, so the stack's addresses must not be the
-    /// kernel's. Frames from the same machine (a veth pair) have no checksums yet; set
+    /// kernel's. Frames from the same machine (a veth pair) have no checksums yet, and those that the
+    /// interface has merged (generic receive offload) have none any more. For the latter, switch
+    /// that off (`ethtool -K NAME gro off`); or set
     /// [`StackConfig::verify_checksums`](crate::StackConfig::verify_checksums) to false to accept
-    /// them.
+    /// both.
     ///
     /// Most interfaces pass on only frames for their own hardware address. So either give that
     /// address to the stack

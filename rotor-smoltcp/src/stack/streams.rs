@@ -256,4 +256,19 @@ mod tests {
             assert!(!peer.stack.is_connected(peer.id), "TIME-WAIT was over long ago");
         });
     }
+
+    #[test]
+    fn the_last_writes_of_a_loop_are_limited_by_congestion_control() {
+        for_each_case(|mut peer| {
+            peer.window = 60_000;
+            peer.send(ACK, b"");
+            peer.received_acks();
+            peer.stack.write(peer.id, &[IoSlice::new(&[7; 14_000])]).expect("it is connected");
+            let before = peer.acknowledges;
+            peer.stack.send_last();
+            peer.received_acks();
+            let sent = peer.acknowledges.wrapping_sub(before);
+            assert!((1..=2_048).contains(&sent), "{sent}");
+        });
+    }
 }
