@@ -201,8 +201,9 @@ impl StackConfig {
     /// Sets how many connections that both sides have ended are remembered, to answer late
     /// segments. Each is remembered for 10 s, in some 300 bytes, without its buffers. Default
     /// 16,384; 0: none. If there are more, the oldest is forgotten and counted. The oldest one to a
-    /// target is also forgotten, and counted, if a new connection to that target finds all 16,384
-    /// ports in use. These connections do not count as [connections](StackConfig::connections_max).
+    /// target is also forgotten, and counted, if a new connection to that target finds 64 random
+    /// ports in use, of 16,384. These connections do not count as
+    /// [connections](StackConfig::connections_max).
     #[doc(alias = "TIME-WAIT")]
     pub fn time_wait_max(mut self, connections: usize) -> StackConfig {
         self.time_wait_max = connections;

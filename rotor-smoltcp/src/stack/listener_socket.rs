@@ -83,17 +83,27 @@ fn any_of(address: IpAddr) -> IpAddr {
 /// The first of the dynamic ports (RFC 6335 §6).
 pub(super) const FIRST_PORT: u16 = 49_152;
 
-/// Finds a free port, starting at a random one: an attacker who can guess the port can send forged
-/// packets.
+/// How many dynamic ports there are.
+const PORTS: u16 = u16::MAX - FIRST_PORT + 1;
+
+/// Returns a random port: an attacker who can guess the port can send forged packets.
+///
+/// # Errors
+///
+/// The system has no random bytes.
+pub(super) fn random_port(random: &mut Random) -> io::Result<u16> {
+    // The number of ports is 2¹⁴, so each is equally likely.
+    Ok(FIRST_PORT + (random.next_number()? % u64::from(PORTS)) as u16)
+}
+
+/// Finds a free port, starting at a random one.
 ///
 /// # Errors
 ///
 /// `AddrNotAvailable` if all ports are taken. Otherwise, the system has no random bytes.
 pub(super) fn free_port(random: &mut Random, is_taken: impl Fn(u16) -> bool) -> io::Result<u16> {
-    let count = u16::MAX - FIRST_PORT + 1;
-    // The number of ports is 2¹⁴, so each is equally likely.
-    let first = (random.next_number()? % u64::from(count)) as u16;
-    let mut ports = (0..count).map(|step| FIRST_PORT + (first + step) % count);
+    let first = random_port(random)? - FIRST_PORT;
+    let mut ports = (0..PORTS).map(|step| FIRST_PORT + (first + step) % PORTS);
     ports.find(|port| !is_taken(*port)).ok_or(io::ErrorKind::AddrNotAvailable.into())
 }
 

@@ -10,10 +10,14 @@ use smoltcp::socket::tcp::{RecvError, Socket, State};
 
 use super::connection::{Connection, Phase};
 use super::flow::Flow;
-use super::listener_socket::{FIRST_PORT, free_port};
+use super::listener_socket::{FIRST_PORT, free_port, random_port};
 use super::opening::new_interface;
 use super::{Stack, normalize, not_connected, to_duration};
 use crate::slots::Id;
+
+/// How many ports are tried at random before a connection in TIME-WAIT has to give up its own. With
+/// nine ports of ten in use, one attempt to connect of a thousand finds none of these free.
+const PORT_ATTEMPTS: usize = 64;
 
 /// The shortest time without a sign of the peer before it is probed.
 const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
@@ -40,29 +44,29 @@ impl Stack {
         Ok(id)
     }
 
-    /// Chooses the port from which to connect. If all ports are taken, the oldest connection to
-    /// that target in TIME-WAIT is forgotten, as when there are too many of those.
+    /// Chooses the port from which to connect. If no free one is found soon, the oldest connection
+    /// to that target in TIME-WAIT is forgotten, as when there are too many of those. If there is
+    /// none, all ports are looked at.
     fn choose_flow(&mut self, remote: SocketAddr, source: IpAddr) -> io::Result<Flow> {
         let Stack { random, flows, time_wait, bound_listeners, stats, .. } = self;
         let flow = |port| Flow { remote, local: SocketAddr::new(source, port) };
         let is_in_use =
             |flow: &Flow| flows.contains_key(flow) || bound_listeners.is_taken(flow.local);
-        let port = free_port(random, |port| {
-            let flow = flow(port);
-            is_in_use(&flow) || time_wait.contains(&flow)
-        });
-        port.map(flow).or_else(|error| {
-            let is_reusable = |ended: &Flow| {
-                let is_ours = ended.local.port() >= FIRST_PORT && !is_in_use(ended);
-                is_ours && *ended == flow(ended.local.port())
-            };
-            // Without random bytes, no port can be chosen at all.
-            let are_taken = error.kind() == io::ErrorKind::AddrNotAvailable;
-            let ended =
-                are_taken.then(|| time_wait.remove_first(is_reusable)).flatten().ok_or(error)?;
+        for _ in 0..PORT_ATTEMPTS {
+            let flow = flow(random_port(random)?);
+            if !is_in_use(&flow) && !time_wait.contains(&flow) {
+                return Ok(flow);
+            }
+        }
+        let is_reusable = |ended: &Flow| {
+            let is_ours = ended.local.port() >= FIRST_PORT && !is_in_use(ended);
+            is_ours && *ended == flow(ended.local.port())
+        };
+        if let Some(ended) = time_wait.remove_first(is_reusable) {
             stats.time_wait_overflowed += 1;
-            Ok(ended)
-        })
+            return Ok(ended);
+        }
+        free_port(random, |port| is_in_use(&flow(port))).map(flow)
     }
 
     /// Makes an interface for the first packet of a connection, and for nothing else.
@@ -231,9 +235,15 @@ fn receive(socket: &mut Socket<'_>, buf: &mut ReadBuf<'_>) -> Result<(), RecvErr
 
 #[cfg(test)]
 mod tests {
+    use smoltcp::wire::TcpSeqNumber;
+
     use super::super::packets::{ACK, FIN};
     use super::super::test_peer::for_each_case;
+    use super::super::tests::stack_with_cable;
+    use super::super::time_wait::Numbers;
     use super::*;
+    use crate::config::StackConfig;
+    use crate::device::Medium;
 
     #[test]
     fn unread_bytes_outlive_time_wait() {
@@ -270,5 +280,28 @@ mod tests {
             let sent = peer.acknowledges.wrapping_sub(before);
             assert!((1..=2_048).contains(&sent), "{sent}");
         });
+    }
+
+    #[test]
+    fn a_free_port_is_searched_for_only_if_no_connection_is_in_time_wait() {
+        let target = ([10, 0, 0, 1], 80).into();
+        let numbers = Numbers { sent: TcpSeqNumber(0), expected: TcpSeqNumber(0) };
+        for is_in_time_wait in [true, false] {
+            let (mut stack, _clock, _cable) = stack_with_cable(Medium::Ip, StackConfig::new());
+            let (now, free) = (stack.now(), 60_000);
+            let other = stack.connect(([10, 0, 0, 1], 81).into()).expect("there is room");
+            for port in (FIRST_PORT..=u16::MAX).filter(|port| *port != free) {
+                let flow = Flow { remote: target, local: ([10, 0, 0, 2], port).into() };
+                if is_in_time_wait {
+                    stack.time_wait.insert(flow, numbers, now, usize::MAX);
+                } else {
+                    stack.flows.insert(flow, other);
+                }
+            }
+            let id = stack.connect(target).expect("there is a port");
+            let port = stack.addresses(id).map(|(local, _)| local.port());
+            assert_eq!(port, Some(if is_in_time_wait { FIRST_PORT } else { free }));
+            assert_eq!(stack.stats().time_wait_overflowed, u64::from(is_in_time_wait));
+        }
     }
 }
