@@ -114,6 +114,16 @@ pub trait Backend {
         1
     }
 
+    /// Returns whether a loop without machines still has to wait, because what its dropped sockets
+    /// have written has not reached their peers. Called only when no machine is left.
+    ///
+    /// The default, `false`, is for sockets of a kernel, which sends on when the process has ended.
+    /// A backend that sends by itself must return `false` after some time, whatever the peers do.
+    /// `wait` then returns in time for that.
+    fn has_unsent(&self) -> bool {
+        false
+    }
+
     /// Returns a recent reading of the clock: some milliseconds old at most, and never later than
     /// the current time. The loop calls this before each event except the first of a turn, so it
     /// must cost next to nothing.

@@ -44,7 +44,8 @@ pub struct Config {
 #[non_exhaustive]
 pub enum ExitPolicy {
     /// When no machine is left, or on request. This is the default: a loop without machines has
-    /// nothing to wait for.
+    /// nothing to wait for, unless its [backend](crate::backend::Backend::has_unsent) still sends
+    /// what they have written.
     #[default]
     WhenEmpty,
     /// On request only, by a machine ([`Scope::stop_loop`](crate::Scope::stop_loop)) or by a

@@ -31,6 +31,7 @@ trait InnerWaits {
     ) -> io::Result<()>;
     fn inner_may_have_more(&self) -> bool;
     fn inner_full_waits(&self) -> usize;
+    fn inner_has_unsent(&self) -> bool;
 }
 
 impl<B: Backend> InnerWaits for B {
@@ -48,6 +49,10 @@ impl<B: Backend> InnerWaits for B {
 
     fn inner_full_waits(&self) -> usize {
         self.full_waits()
+    }
+
+    fn inner_has_unsent(&self) -> bool {
+        self.has_unsent()
     }
 }
 
@@ -120,6 +125,10 @@ impl Backend for SimBackend {
 
     fn full_waits(&self) -> usize {
         self.inner.as_ref().map_or(1, |inner| inner.backend.inner_full_waits())
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.inner.as_ref().is_some_and(|inner| inner.backend.inner_has_unsent())
     }
 
     fn order(&mut self, same_tick: &mut [Token]) {

@@ -164,6 +164,10 @@ impl Backend for Smoltcp {
         self.shared.stack().full_waits()
     }
 
+    fn has_unsent(&self) -> bool {
+        self.shared.stack().has_unsent()
+    }
+
     #[inline]
     fn coarse_now(&self) -> Time {
         self.clock.coarse_now()

@@ -92,11 +92,12 @@
 //! * `write` buffers data, which is sent when the turn ends. A dropped stream goes on sending what
 //!   it has buffered, for up to [`linger`](StackConfig::linger); a stream that is reset throws it
 //!   away.
-//! * When a loop ends, its streams send as much of their buffers as their peers' windows and
-//!   congestion control allow at that time: in a connection that has sent nothing yet, at most 2
-//!   KiB. After that nothing is retransmitted, and packets from peers are not answered. So that
-//!   peers get all of their last responses, let a machine keep the loop until
-//!   [`lingering`](StackStats::lingering) is 0.
+//! * A loop whose machines have ended, or are drained, goes on until the peers have acknowledged
+//!   what its streams have written: for up to [`linger`](StackConfig::linger), and at most until the
+//!   deadline of a drain. If it ends before that, because it is stopped or dropped, its streams send
+//!   as much of their buffers as their peers' windows and congestion control allow at that time: in
+//!   a connection that has sent nothing yet, at most 2 KiB. After that nothing is retransmitted, and
+//!   packets from peers are not answered.
 //! * The configuration sets the size of the buffers, for each connection from its first packet;
 //!   `set_send_buffer` and the like do nothing.
 //! * `[::]` listens only for IPv6. Addresses are not shared (`reuse_port`): each loop has a stack

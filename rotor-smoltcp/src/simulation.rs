@@ -135,6 +135,10 @@ impl Backend for SimulatedBackend {
     fn full_waits(&self) -> usize {
         self.stack.full_waits()
     }
+
+    fn has_unsent(&self) -> bool {
+        self.stack.has_unsent()
+    }
 }
 
 /// The network card of a simulated host.

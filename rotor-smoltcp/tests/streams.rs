@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rig::{CLIENT, Host, Rig, SERVER, config, fill, not_yet, read_on, six, text};
 use rotor_core::net::{Listener, StreamSocket};
-use rotor_core::{EventSet, Time};
+use rotor_core::{EventSet, Exit, Time};
 use rotor_smoltcp::{Congestion, Medium, MemoryConfig};
 
 #[test]
@@ -83,6 +83,34 @@ fn bytes_written_before_a_loop_ends_are_sent() {
     }
     assert_eq!(got, b"farewell");
     assert_eq!(handle.stats().accepted, 1);
+}
+
+#[test]
+fn a_drained_loop_ends_once_its_peers_have_everything() {
+    let mut rig = Rig::on(MemoryConfig::new().latency(Duration::from_millis(10)));
+    let (mut server, mut client) = rig.pair();
+    let sent = text(60_000);
+    assert_eq!(fill(&mut server, &sent), sent.len());
+    drop(server);
+    rig.server.instance.handle().drain(Duration::from_secs(60));
+    let mut got = Vec::new();
+    let exit = loop {
+        read_on(&mut client, None, &mut got);
+        if let Some(exit) = rig.server.instance.turn(None).expect("it can wait") {
+            break exit;
+        }
+        rig.client.turn();
+        assert!(rig.clock.step(), "nothing happens any more: {rig:?}");
+    };
+    assert_eq!(exit, Exit::Drained { dropped: 0 });
+    let Rig { clock, server, client: mut host } = rig;
+    assert!(clock.now() < Time::ZERO + Duration::from_secs(10), "long before the deadline");
+    drop(server);
+    while !read_on(&mut client, None, &mut got) {
+        host.turn();
+        assert!(clock.step(), "nothing happens any more: {} bytes", got.len());
+    }
+    assert_eq!(got, sent);
 }
 
 /// Its owner still holds it when the loop, and everything else that holds the stack, is gone.

@@ -88,6 +88,10 @@ impl Backend for Uring {
         self.shared.driver().full_waits()
     }
 
+    fn has_unsent(&self) -> bool {
+        self.shared.driver().has_unsent()
+    }
+
     #[inline]
     fn coarse_now(&self) -> Time {
         self.shared.driver().coarse_now()

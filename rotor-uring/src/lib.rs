@@ -97,10 +97,11 @@
 //!   stream when the turn ends.
 //! * A dropped stream goes on sending what was written before, for up to
 //!   [`linger`](UringConfig::linger), no longer than the loop exists, and as one of at most
-//!   [`lingering_max`](UringConfig::lingering_max) such streams. If something is cut off, the peer
-//!   reads a reset and not an end; Unix sockets have no reset. The kernel reports one to the peer
-//!   of a Unix socket that is closed with unread bytes, but not for bytes that the loop has taken
-//!   from it already.
+//!   [`lingering_max`](UringConfig::lingering_max) such streams. A loop whose machines have ended
+//!   or are drained goes on for that, at most until the deadline of a drain; one that is stopped
+//!   does not. If something is cut off, the peer reads a reset and not an end; Unix sockets have no
+//!   reset. The kernel reports one to the peer of a Unix socket that is closed with unread bytes,
+//!   but not for bytes that the loop has taken from it already.
 //! * While much input is unread, the kernel does not report the peer's end; the read that reaches
 //!   it does. A reset is reported.
 //! * The loop cannot run inside another one: it has no descriptor ([`AsFd`](std::os::fd::AsFd)) for

@@ -13,9 +13,9 @@ use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use rig::{Rig, connect, fill, text};
-use rotor_core::Interest;
+use rig::{Rig, connect, fill, fill_stream, read_on, text};
 use rotor_core::net::StreamSocket;
+use rotor_core::{Exit, Interest};
 use rotor_uring::{UringConfig, UringTcpListener, UringTcpStream, UringUnixStream};
 
 /// What is done with a connection before it is dropped.
@@ -257,6 +257,31 @@ fn bytes_written_before_a_loop_ends_are_sent() {
     let mut got = Vec::new();
     client.read_to_end(&mut got).expect("it ends in order");
     assert_eq!(got, b"farewell");
+}
+
+#[test]
+fn a_drained_loop_ends_once_the_kernel_has_everything() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (server, mut client, taken) = fill_stream(&mut rig);
+    drop(server);
+    rig.instance.handle().drain(Duration::from_secs(60));
+    for _ in 0..100 {
+        let exit = rig.instance.turn(Some(Duration::ZERO)).expect("it can wait");
+        assert_eq!(exit, None, "the peer has not read");
+    }
+    let mut got = Vec::new();
+    let exit = loop {
+        read_on(&mut client, None, &mut got);
+        if let Some(exit) = rig.instance.turn(Some(Duration::from_millis(1))).expect("it can wait")
+        {
+            break exit;
+        }
+    };
+    assert_eq!(exit, Exit::Drained { dropped: 0 });
+    drop(rig);
+    client.set_nonblocking(false).expect("it can be");
+    client.read_to_end(&mut got).expect("it ends in order");
+    assert_eq!(got.len(), taken);
 }
 
 #[test]

@@ -105,6 +105,10 @@ impl<B: Backend> Backend for ByteByByte<B> {
         self.inner.full_waits()
     }
 
+    fn has_unsent(&self) -> bool {
+        self.inner.has_unsent()
+    }
+
     fn coarse_now(&self) -> Time {
         self.inner.coarse_now()
     }

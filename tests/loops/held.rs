@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::io::{self, ErrorKind, Read, Write};
 
-use rotor_core::{Backend, EventSet, LoopInstance, Machine, Response, Scope};
+use rotor_core::{Backend, EventSet, LoopInstance, Machine, Response, Scope, Time};
 
 /// The events that the machines were notified of.
 pub(crate) type Told = Vec<EventSet>;
@@ -19,6 +19,10 @@ impl Machine for Note {
     fn ready(self, events: EventSet, scope: &mut Scope<'_, Told>) -> Response<Self, Infallible> {
         scope.push(events);
         Response::keep(self)
+    }
+
+    fn draining(self, _until: Time, _scope: &mut Scope<'_, Told>) -> Response<Self, Infallible> {
+        Response::done()
     }
 }
 

@@ -56,6 +56,10 @@ impl<B: Backend> Backend for Shifted<B> {
     fn full_waits(&self) -> usize {
         self.inner.full_waits()
     }
+
+    fn has_unsent(&self) -> bool {
+        self.inner.has_unsent()
+    }
 }
 
 impl<H: BackendHandle> BackendHandle for ShiftedHandle<H> {

@@ -180,10 +180,11 @@ impl DrainProgress {
         &mut self,
         environment: &AnyEnvironment,
         dispatch: &mut Dispatch<M>,
+        has_unsent: impl FnOnce() -> bool,
     ) -> bool {
         let Some(state) = self.state_mut() else { return false };
         if dispatch.slots().len() == 0 {
-            return true;
+            return state.until <= environment.now() || !has_unsent();
         }
         if state.until > environment.now() || dispatch.has_slots_to_notify() {
             return false;

@@ -33,6 +33,14 @@ fn a_loop_ends_when_its_last_machine_does() {
     manual.feed(token, EventSet::READABLE);
     assert_eq!(instance.run().expect("it can wait"), Exit::Empty);
     assert_eq!(instance.run().expect("it can wait"), Exit::Empty, "again, at once");
+    let emptied = manual.now();
+    manual.send_for(SECOND);
+    assert_eq!(instance.run().expect("it can wait"), Exit::Empty);
+    assert_eq!(manual.now() - emptied, SECOND, "the backend has sent everything");
+    manual.send_for(SECOND);
+    instance.handle().stop();
+    assert_eq!(instance.run().expect("it can wait"), Exit::Stopped);
+    assert_eq!(manual.now() - emptied, SECOND, "a stop does not wait");
 }
 
 #[test]

@@ -39,6 +39,8 @@ struct State {
     events_max: LockedCell<Option<usize>>,
     /// How many full waits report everything, as far as the backend knows.
     full_waits: LockedCell<usize>,
+    /// Until when peers have not acknowledged everything.
+    unsent_until: LockedCell<Option<Time>>,
     waits: LockedCell<Vec<Option<Time>>>,
     registered: LockedCell<Vec<(Token, Interest)>>,
     reversed: LockedCell<bool>,
@@ -159,6 +161,11 @@ impl Manual {
         self.state.full_waits.set(waits);
     }
 
+    /// Has the backend send for this long what dropped sockets have written.
+    pub(crate) fn send_for(&self, time: Duration) {
+        self.state.unsent_until.set(Some(self.now() + time));
+    }
+
     /// Fires the deadlines of one tick in reverse order.
     pub(crate) fn reverse_ticks(&self) {
         self.state.reversed.set(true);
@@ -215,6 +222,8 @@ impl Backend for Manual {
             panic!("a broken backend");
         }
         self.state.waits.lock().push(until);
+        let sent_at = self.state.unsent_until.get().filter(|at| *at > Manual::now(self));
+        let until = until.into_iter().chain(sent_at).min();
         let mut fed = self.state.ready.lock();
         match until {
             Some(until) if fed.is_empty() => self.state.now.set(self.now().max(until).as_nanos()),
@@ -236,6 +245,10 @@ impl Backend for Manual {
 
     fn full_waits(&self) -> usize {
         self.state.full_waits.get()
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.state.unsent_until.get().is_some_and(|at| at > Manual::now(self))
     }
 
     fn order(&mut self, same_tick: &mut [Token]) {

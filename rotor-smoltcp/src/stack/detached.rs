@@ -54,6 +54,17 @@ impl Stack {
         }
     }
 
+    /// Returns whether a peer has not acknowledged all that was written before its connection was
+    /// dropped. After [`StackConfig::linger`](crate::StackConfig::linger) this is over.
+    pub(crate) fn has_unsent(&self) -> bool {
+        let mut lingering = self.lingering.iter().filter_map(|id| self.connections.get(*id));
+        lingering.any(|one| {
+            let is_unsent =
+                matches!(one.state(), State::FinWait1 | State::Closing | State::LastAck);
+            one.is_lingering && is_unsent
+        })
+    }
+
     /// Resets the connection that was dropped first; returns false if there is none.
     fn reset_oldest_lingering(&mut self) -> bool {
         while let Some(oldest) = self.lingering.pop_front() {

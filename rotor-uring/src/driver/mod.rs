@@ -335,6 +335,12 @@ impl Driver {
         lingering.retain(|(_, id)| sockets.get(*id).is_some_and(Socket::has_unsent));
     }
 
+    /// Returns whether a dropped stream still sends.
+    pub(crate) fn has_unsent(&self) -> bool {
+        let mut lingering = self.lingering.iter().filter_map(|(_, id)| self.sockets.get(*id));
+        lingering.any(Socket::has_unsent)
+    }
+
     /// Stops a dropped stream if it is still sending.
     fn cut_off_lingering(&mut self, id: Id) {
         let socket = self.sockets.get_mut(id).filter(|socket| socket.has_unsent());

@@ -72,7 +72,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
             return Some(Exit::Stopped);
         }
         if self.drain.has_begun() {
-            let is_complete = self.drain.is_complete(environment, &mut self.dispatch);
+            let has_unsent = || self.backend.has_unsent();
+            let is_complete = self.drain.is_complete(environment, &mut self.dispatch, has_unsent);
             return is_complete.then(|| self.end_drain(environment));
         }
         let is_empty = self.dispatch.slots().len() == 0
@@ -80,7 +81,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
             // A requested drain ends as `Drained`, not as `Empty`.
             && !control.has_request()
             // `Broadcast::post` promises that these closures run.
-            && self.posts.is_empty();
+            && self.posts.is_empty()
+            && !self.backend.has_unsent();
         if !is_empty {
             return None;
         }

@@ -228,6 +228,20 @@ fn a_drain_polls_as_often_as_its_machines_or_the_backend_need_and_no_more() {
 }
 
 #[test]
+fn a_drain_waits_for_unsent_bytes_but_not_beyond_its_deadline() {
+    for (sent_after, drained_after) in [(SECOND / 2, SECOND / 2), (3 * SECOND, SECOND)] {
+        let manual = Manual::new();
+        let mut instance = empty(&manual, &Config::new());
+        add(&mut instance, idle());
+        manual.send_for(sent_after);
+        instance.handle().drain(SECOND);
+        let started = manual.now();
+        assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 0 });
+        assert_eq!(manual.now() - started, drained_after);
+    }
+}
+
+#[test]
 fn machines_left_at_the_drain_deadline_are_dropped_and_counted() {
     let manual = Manual::new();
     let mut instance = empty(&manual, &Config::new());
