@@ -7,12 +7,13 @@ mod rig;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use rig::{Rig, connect, fill_stream, not_yet};
+use rig::{Rig, connect, fill_stream, not_yet, read_on};
 use rotor_core::Interest;
 use rotor_core::net::StreamSocket;
-use rotor_uring::UringConfig;
+use rotor_uring::{UringConfig, UringUnixStream};
 use socket2::SockRef;
 
 fn reset(client: TcpStream) {
@@ -165,6 +166,44 @@ fn bytes_of_many_streams_count_as_unread_when_dropped_in_one_turn() {
         assert_eq!(read_to_end(&mut rig, client).1, Err(ErrorKind::ConnectionReset));
     }
     rig.until(|rig| rig.stats().sockets == 0);
+}
+
+/// What has completed for other streams is taken first, and makes them send more.
+#[test]
+fn room_for_the_operations_of_a_drop_is_not_used_up_by_other_streams() {
+    let Some(mut rig) = Rig::open(&UringConfig::new().submissions(4)) else { return };
+    let mut others = rig.with(|scope| {
+        [(); 8].map(|()| {
+            let (own, peer) = UnixStream::pair().expect("descriptors are left");
+            peer.set_nonblocking(true).expect("it can be");
+            let mut own = UringUnixStream::from_std(own, scope).expect("of this backend");
+            scope.register(&mut own, Interest::Both).expect("of this backend");
+            (own, peer)
+        })
+    });
+    for (own, _) in &mut others {
+        // Until neither the kernel nor the stream takes more.
+        let mut taken = true;
+        while std::mem::take(&mut taken) {
+            while not_yet(own.write(&[7; 10_000])).is_some() {
+                taken = true;
+            }
+            rig.turns(4);
+        }
+    }
+    let pairs: Vec<_> = (0..4).map(|_| rig.pair()).collect();
+    rig.turns(50);
+    for (_, peer) in &mut others {
+        read_on(peer, None, &mut Vec::new());
+    }
+    let (servers, mut clients): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+    for (server, client) in servers.into_iter().zip(&mut clients) {
+        drop(server);
+        client.write_all(b"unread").expect("it fits");
+    }
+    for client in &mut clients {
+        assert_eq!(read_to_end(&mut rig, client).1, Err(ErrorKind::ConnectionReset));
+    }
 }
 
 /// The kernel executes the receive of such a stream, and closes it then.

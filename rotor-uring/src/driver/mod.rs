@@ -61,7 +61,8 @@ const SOCKETS: usize = 65_536;
 /// How many operations the drop of a socket submits at most: three cancellations, and the close.
 const DROP_OPERATIONS_MAX: usize = 4;
 
-/// How often a driver that ends looks for completions at most, for each socket.
+/// How often a driver submits and looks for completions at most, for each socket that is dropped, by
+/// itself or with the driver.
 const FLUSHES_MAX: usize = 64;
 
 /// The kind of a new socket.
@@ -284,14 +285,17 @@ impl Driver {
 
     /// Handles a dropped socket. What was written to it is still sent, for a while.
     pub(crate) fn drop_socket(&mut self, id: Id) {
-        // The kernel gets all of these together. If it executed the cancellation later, it would
-        // deliver bytes before, and then close the stream as if they had been read.
-        if !self.ring.has_room_for(DROP_OPERATIONS_MAX) {
-            self.flush_submissions();
-        }
         // A completion that no wait has taken may have delivered bytes to it.
         if self.ring.has_completions() {
             self.take_completed();
+        }
+        // The kernel gets all operations of a drop together. If it executed the cancellation later,
+        // it would deliver bytes before, and then close the stream as if they had been read. Each
+        // flush takes what has completed, for which other streams may submit more.
+        let mut flushes_left = FLUSHES_MAX;
+        while flushes_left > 0 && !self.ring.has_room_for(DROP_OPERATIONS_MAX) {
+            flushes_left -= 1;
+            self.flush_submissions();
         }
         let enters = self.ring.stats().enters as u32;
         let Some(socket) = self.sockets.get_mut(id) else { return };
