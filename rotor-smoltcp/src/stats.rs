@@ -9,8 +9,9 @@ pub struct StackStats {
     pub received: u64,
     /// Packets that were sent.
     pub sent: u64,
-    /// Packets that the device did not take, or had no room for for too long, which TCP sends again;
-    /// and datagrams that were given up because the hardware address of their target was not known.
+    /// Packets that the device did not take, or refused for 50 ms because it had no room, or for
+    /// which 4 MiB of waiting packets left no room: TCP sends its own again. And datagrams that were
+    /// given up because the hardware address of their target was not known.
     pub unsent: u64,
     /// How often the device reported that its network is down for now.
     pub went_down: u64,

@@ -75,7 +75,8 @@ pub trait Device: Send + 'static {
     /// The packet was not sent.
     ///
     /// * `WouldBlock`: the device has no room now. The stack keeps the packet, and up to 4 MiB of
-    ///   further ones, and offers them again in its next turn, at most 1 ms later.
+    ///   further ones, and offers them again in its next turn, at most 1 ms later. A packet that
+    ///   was refused for 50 ms is lost, and counted as [`unsent`](crate::StackStats::unsent).
     /// * Any other error is only counted, since any network may lose packets. If the device has
     ///   failed altogether, the next [`receive`](Device::receive) should report it.
     fn send(&mut self, packet: &[u8]) -> io::Result<()>;

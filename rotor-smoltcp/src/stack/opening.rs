@@ -41,7 +41,7 @@ impl Stack {
     ) -> io::Result<Stack> {
         check_config(config, device.mtu())?;
         let mut random = Random::new(config.seed);
-        let mut wire = Wire::new(device, config.verify_checksums);
+        let mut wire = Wire::new(device, config.verify_checksums, clock.clone());
         let sender = Sender::new(wire.medium);
         let mut iface = new_interface(config, &mut wire, random.next_number()?, clock.now());
         set_routes(&mut iface, config);

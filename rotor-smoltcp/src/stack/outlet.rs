@@ -8,6 +8,9 @@ use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use rotor_core::Time;
+
+use crate::clock::LoopClock;
 use crate::device::Device;
 
 /// How many bytes of packets may wait. Further packets are lost, as in a router.
@@ -16,19 +19,36 @@ const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How soon the device is offered waiting packets again.
 pub(super) const RETRY: Duration = Duration::from_millis(1);
 
+/// How long the device may refuse a packet. A kernel refuses those that a filter drops in the same
+/// way, and will never take them: the others must not wait for them. An interface of 1 Gbit/s sends
+/// all that may wait in this time.
+const PATIENCE: Duration = Duration::from_millis(50);
+
 /// Counts of packets, and those that wait.
-#[derive(Default)]
 pub(super) struct Outlet {
+    clock: LoopClock,
     pub(super) sent: u64,
     pub(super) unsent: u64,
     /// Segments that were sent as part of a larger packet.
     pub(super) merged: u64,
-    /// The oldest first, each with its number of segments.
-    waiting: VecDeque<(Box<[u8]>, usize)>,
+    /// The oldest first.
+    waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
 }
 
+/// A packet that waits.
+struct Waiting {
+    packet: Box<[u8]>,
+    segments: usize,
+    /// If the device refuses it then or later, it is lost.
+    lost_at: Time,
+}
+
 impl Outlet {
+    pub(super) fn new(clock: LoopClock) -> Outlet {
+        Outlet { clock, sent: 0, unsent: 0, merged: 0, waiting: VecDeque::new(), waiting_bytes: 0 }
+    }
+
     /// Sends a packet that contains that many segments. It is kept if the device has no room.
     pub(super) fn send(&mut self, device: &mut dyn Device, packet: &[u8], segments: usize) {
         if self.waiting.is_empty() && self.is_taken(device, packet, segments) {
@@ -39,16 +59,21 @@ impl Outlet {
             return;
         }
         self.waiting_bytes += packet.len();
-        self.waiting.push_back((packet.into(), segments));
+        let lost_at = self.clock.now() + PATIENCE;
+        self.waiting.push_back(Waiting { packet: packet.into(), segments, lost_at });
     }
 
-    /// Sends packets that have waited, as far as the device has room.
+    /// Sends packets that have waited, as far as the device has room. Those that it has refused for
+    /// too long are lost.
     pub(super) fn send_waiting(&mut self, device: &mut dyn Device) {
-        while let Some((packet, segments)) = self.waiting.pop_front() {
-            if !self.is_taken(device, &packet, segments) {
-                return self.waiting.push_front((packet, segments));
+        while let Some(first) = self.waiting.pop_front() {
+            if !self.is_taken(device, &first.packet, first.segments) {
+                if self.clock.now() < first.lost_at {
+                    return self.waiting.push_front(first);
+                }
+                self.unsent += 1;
             }
-            self.waiting_bytes -= packet.len();
+            self.waiting_bytes -= first.packet.len();
         }
     }
 
@@ -83,13 +108,17 @@ mod tests {
 
     use super::super::{Stack, Wait};
     use super::*;
-    use crate::clock::{LoopClock, ManualClock};
+    use crate::clock::ManualClock;
     use crate::config::StackConfig;
     use crate::device::Medium;
+    use crate::slots::Id;
 
-    /// A card that has room for so many packets, and what it was given.
+    /// A card that has room for so many packets, and what it was given. It never has room for a
+    /// packet whose last byte is `FILTERED`, like an interface with a filter.
     #[derive(Clone, Default)]
     struct Card(Arc<Mutex<(usize, Vec<Vec<u8>>)>>);
+
+    const FILTERED: u8 = 99;
 
     impl Card {
         fn set_room(&self, packets: usize) {
@@ -126,6 +155,9 @@ mod tests {
         }
 
         fn send(&mut self, packet: &[u8]) -> io::Result<()> {
+            if packet.ends_with(&[FILTERED]) {
+                return Err(ErrorKind::WouldBlock.into());
+            }
             let (room, taken) = &mut *self.0.lock().expect("no panic");
             *room = room.checked_sub(1).ok_or(ErrorKind::WouldBlock)?;
             taken.push(packet.into());
@@ -139,7 +171,8 @@ mod tests {
 
     #[test]
     fn packets_wait_for_room_in_order_and_within_a_limit() {
-        let (mut card, mut outlet) = (Card::default(), Outlet::default());
+        let clock = LoopClock::Manual(ManualClock::new());
+        let (mut card, mut outlet) = (Card::default(), Outlet::new(clock));
         card.set_room(2);
         (0..5).for_each(|number| outlet.send(&mut card, &[0, number], 1));
         assert_eq!((card.taken(), outlet.has_waiting()), (vec![0, 1], true));
@@ -161,27 +194,73 @@ mod tests {
         assert_eq!((outlet.sent, outlet.waiting_bytes), (70, 0));
     }
 
-    #[test]
-    fn a_full_device_is_offered_the_packets_again_a_moment_later() {
-        let (card, clock) = (Card::default(), ManualClock::new());
+    /// A stack on a card, and a datagram socket.
+    fn stack_on(card: &Card, clock: &ManualClock) -> (Stack, Id) {
         let own = IpAddr::from([10, 0, 0, 2]);
         let config = StackConfig::new().address(own, 24).seed(1);
         let of_loop = LoopClock::Manual(clock.clone());
         let mut stack = Stack::open(Box::new(card.clone()), &config, of_loop).expect("good");
         let id = stack.bind_datagrams((own, 53).into()).expect("it is free");
+        (stack, id)
+    }
+
+    fn send(stack: &mut Stack, id: Id, last: u8) {
+        let target = Some(([10, 0, 0, 1], 53).into());
+        stack.send_to(id, &[last], target).expect("there is room");
+    }
+
+    /// Takes a turn, and returns how long the loop may sleep in it, at most `RETRY`.
+    fn turn(stack: &mut Stack, clock: &ManualClock) -> Wait {
+        let wait = stack.begin_wait(None).expect("the card is there");
+        clock.advance(RETRY);
+        stack.end_wait(None, true, &mut Vec::new()).expect("the card is there");
+        wait
+    }
+
+    #[test]
+    fn a_full_device_is_offered_the_packets_again_a_moment_later() {
+        let (card, clock) = (Card::default(), ManualClock::new());
+        let (mut stack, id) = stack_on(&card, &clock);
         card.set_room(4);
-        for number in 0..10 {
-            let target = Some(([10, 0, 0, 1], 53).into());
-            stack.send_to(id, &[number], target).expect("there is room");
-        }
+        (0..10).for_each(|number| send(&mut stack, id, number));
         for taken in [4, 7, 10] {
-            let wait = stack.begin_wait(None).expect("the card is there");
+            let wait = turn(&mut stack, &clock);
             let expected = if taken < 10 { Wait::AtMost(RETRY) } else { Wait::Forever };
             assert_eq!((card.taken(), wait), ((0..taken).collect(), expected));
-            clock.advance(RETRY);
-            stack.end_wait(None, true, &mut Vec::new()).expect("the card is there");
             card.set_room(3);
         }
         assert_eq!((stack.stats().sent, stack.stats().unsent), (10, 0));
+    }
+
+    #[test]
+    fn packets_that_the_device_never_takes_do_not_stop_others_for_long() {
+        let (card, clock) = (Card::default(), ManualClock::new());
+        let (mut stack, id) = stack_on(&card, &clock);
+        card.set_room(1_000);
+        // More of them than there is time for if each stopped the others.
+        for number in 0..30 {
+            send(&mut stack, id, FILTERED);
+            send(&mut stack, id, number);
+            assert_eq!(turn(&mut stack, &clock), Wait::AtMost(RETRY));
+        }
+        // The last one has its time, too.
+        let turns = (0..1_000).take_while(|_| turn(&mut stack, &clock) != Wait::Forever).count();
+        assert_eq!(turns, 49);
+        assert_eq!(card.taken(), (0..30).collect::<Vec<_>>());
+        assert_eq!((stack.stats().sent, stack.stats().unsent), (30, 30));
+    }
+
+    #[test]
+    fn a_device_that_takes_nothing_is_not_asked_for_ever() {
+        let (card, clock) = (Card::default(), ManualClock::new());
+        let (mut stack, id) = stack_on(&card, &clock);
+        (0..10).for_each(|number| send(&mut stack, id, number));
+        let turns = (0..1_000).take_while(|_| turn(&mut stack, &clock) != Wait::Forever).count();
+        assert_eq!(turns, 50);
+        assert_eq!((stack.stats().sent, stack.stats().unsent), (0, 10));
+        card.set_room(9);
+        send(&mut stack, id, 10);
+        assert_eq!(turn(&mut stack, &clock), Wait::Forever);
+        assert_eq!(card.taken(), [10]);
     }
 }

@@ -105,7 +105,9 @@ impl Device for EndlessDevice {
 #[test]
 fn the_mtu_is_limited_to_the_ip_maximum() {
     // The MTU of `lo` is 65,536.
-    assert_eq!(Wire::new(Box::new(EndlessDevice { empty_ones: 0 }), true).mtu(), 65_535);
+    let clock = LoopClock::Manual(ManualClock::new());
+    let device = Box::new(EndlessDevice { empty_ones: 0 });
+    assert_eq!(Wire::new(device, true, clock).mtu(), 65_535);
 }
 
 /// A stack on Ethernet without any other host.

@@ -11,6 +11,7 @@ use super::offload::Batch;
 use super::outlet::Outlet;
 use super::rejections::{Rejections, is_rejection};
 use super::sequence::Sequence;
+use crate::clock::LoopClock;
 use crate::device::{Device, ETHERNET_HEADER, Medium, VIRTIO_HEADER};
 
 /// The longest packet that IP can describe, in bytes. Some devices allow more (`lo` has an MTU of
@@ -66,7 +67,7 @@ pub(super) struct TransmitSlot<'a> {
 }
 
 impl Wire {
-    pub(super) fn new(device: Box<dyn Device>, verify_checksums: bool) -> Wire {
+    pub(super) fn new(device: Box<dyn Device>, verify_checksums: bool, clock: LoopClock) -> Wire {
         let medium = device.medium();
         let mut capabilities = DeviceCapabilities::default();
         let link_header = match medium {
@@ -104,7 +105,7 @@ impl Wire {
             outgoing: Vec::new(),
             is_held_up: false,
             batch,
-            outlet: Outlet::default(),
+            outlet: Outlet::new(clock),
             times_down: 0,
         }
     }
