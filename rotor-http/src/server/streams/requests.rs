@@ -221,7 +221,8 @@ impl<S: Server> Streams<S> {
             Counters::add(&counters.heads_too_large);
         }
         let head = refused_head(&self.space.list);
-        let is_head = head.as_ref().is_some_and(|head| head.method() == Method::Head);
+        // Also if there is no target that can be read.
+        let is_head = self.space.list.fields().get(":method") == Some(b"HEAD");
         let reply =
             ReplyTo { version: Version::Http2, is_head, keep_alive: true, ..ReplyTo::unreadable() };
         let log = io.config.is_logged().then(|| {
