@@ -156,9 +156,11 @@ impl Connection {
         socket.state() == State::Closed && socket.remote_endpoint().is_none()
     }
 
-    /// Called before it sends.
-    pub(super) fn record_reset(&mut self) {
-        self.has_reset |= self.state() == State::Closed && !self.is_over();
+    /// Called before it sends. Returns whether that is a reset.
+    pub(super) fn record_reset(&mut self) -> bool {
+        let is_reset = self.state() == State::Closed && !self.is_over();
+        self.has_reset |= is_reset;
+        is_reset
     }
 
     /// Called after a segment of the peer was handled; `before` is the state before that.
@@ -225,9 +227,16 @@ impl Connection {
 
     /// Whether it only waits for its machine to read the last bytes: both sides have ended, and
     /// everything is acknowledged. smoltcp throws these bytes away when TIME-WAIT is over.
-    pub(super) fn holds_last_bytes(&mut self) -> bool {
-        let has_ended = self.state() == State::TimeWait;
-        has_ended && self.socket().recv_queue() > 0 && self.time_wait_numbers().is_some()
+    pub(super) fn holds_last_bytes(&self) -> bool {
+        let socket = self.set.get::<Socket<'_>>(self.handle);
+        socket.recv_queue() > 0 && self.time_wait_numbers().is_some()
+    }
+
+    /// Whether a new connection may begin with this number, from and to the same ports.
+    pub(super) fn gives_way(&self, number: TcpSeqNumber) -> bool {
+        // With a lower one it may be a late segment of before (RFC 9293 §3.10.7.4).
+        let is_new = self.expected_number().is_some_and(|expected| number >= expected);
+        self.is_over() || is_new && self.holds_last_bytes()
     }
 
     /// Called when the machine has read `bytes` more.

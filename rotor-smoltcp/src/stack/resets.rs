@@ -47,7 +47,7 @@ impl Stack {
     pub(super) fn challenge(&mut self, id: Id, packet: &[u8]) {
         let now = to_instant(self.now());
         let Some(connection) = self.connections.get_mut(id) else { return };
-        if connection.state() == State::TimeWait {
+        if connection.state() == State::TimeWait && !connection.holds_last_bytes() {
             // Nothing more can come, and smoltcp would restart its wait at each probe.
             return;
         }
@@ -68,8 +68,10 @@ impl Stack {
 #[cfg(test)]
 mod tests {
     use std::io::IoSlice;
+    use std::net::Shutdown;
     use std::time::Duration;
 
+    use super::super::SocketKind;
     use super::super::packets::{ACK, FIN, RESET, SYN};
     use super::super::test_peer::for_each_case;
 
@@ -152,6 +154,45 @@ mod tests {
     }
 
     #[test]
+    fn a_peer_can_connect_again_while_its_last_bytes_are_unread() {
+        for is_reset in [false, true] {
+            for_each_case(|mut peer| {
+                if peer.listener.is_none() {
+                    return;
+                }
+                peer.stack.shutdown(peer.id, Shutdown::Write).expect("it is connected");
+                peer.received_acks();
+                peer.send(FIN | ACK, b"0123456789");
+                peer.clock.advance(Duration::from_secs(1));
+                peer.stack.end_wait(None, false, &mut Vec::new()).expect("the cable is in");
+                assert_eq!(peer.received_acks(), [peer.number]);
+                peer.clock.advance(Duration::from_secs(60));
+                peer.send_at_offset(-1_000, SYN, b"");
+                assert_eq!(peer.received_acks(), [peer.number], "it may be one of before");
+                peer.number = peer.number.wrapping_add(1_000);
+                peer.send(SYN, b"");
+                assert_eq!(peer.received_acks(), [peer.number]);
+                peer.send(ACK, b"");
+                let old = peer.id;
+                peer.id = peer.accept();
+                let new = std::mem::replace(&mut peer.id, old);
+                if is_reset {
+                    peer.stack.reset(old).expect("it is there");
+                } else {
+                    assert_eq!(peer.read_up_to(4), 4);
+                }
+                peer.received_acks();
+                peer.stack.drop_socket(SocketKind::Stream, old);
+                assert_eq!(peer.received_acks(), [0; 0], "the peer would reset the new one");
+                assert_eq!(peer.stack.stats().connections, 1);
+                peer.id = new;
+                peer.send(ACK, b"again");
+                assert_eq!(peer.read(), 5);
+            });
+        }
+    }
+
+    #[test]
     fn the_end_of_a_peer_uses_one_sequence_number() {
         for_each_case(|mut peer| {
             peer.send(ACK, b"0123456789");
@@ -170,7 +211,7 @@ mod tests {
     #[test]
     fn resets_with_wrong_numbers_do_not_prolong_time_wait() {
         for_each_case(|mut peer| {
-            peer.stack.shutdown(peer.id, std::net::Shutdown::Write).expect("it is connected");
+            peer.stack.shutdown(peer.id, Shutdown::Write).expect("it is connected");
             peer.received_acks();
             peer.send(FIN | ACK, b"");
             assert_eq!(peer.received_acks(), [peer.number]);

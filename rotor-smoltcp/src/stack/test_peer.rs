@@ -157,7 +157,11 @@ impl TestPeer {
     }
 
     pub(super) fn read(&mut self) -> usize {
-        let (mut buffer, mut count) = ([0; 100], 0);
+        self.read_up_to(100)
+    }
+
+    pub(super) fn read_up_to(&mut self, max: usize) -> usize {
+        let (mut buffer, mut count) = (vec![0; max], 0);
         let mut buf = ReadBuf::new(&mut buffer, &mut count);
         let _nothing_more = self.stack.read(self.id, &mut buf);
         count

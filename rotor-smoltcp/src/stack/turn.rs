@@ -153,10 +153,10 @@ impl Stack {
         let mut known = self.flows.get(&flow).copied();
         if is_first
             && let Some(id) = known
-            && self.connections.get(id).is_some_and(|connection| connection.is_over())
+            && self.connections.get(id).is_some_and(|one| one.gives_way(segment.number))
         {
             // No more packets are for the old connection, even if its machine has not heard of its
-            // end yet.
+            // end yet, or not read the last bytes.
             known = None;
         }
         if known.is_none()
@@ -239,7 +239,13 @@ impl Stack {
             return self.set_due(id, None);
         }
         let before = connection.state();
-        connection.record_reset();
+        if connection.record_reset() && self.flows.get(&connection.flow) != Some(&id) {
+            // A new connection has its ports; the peer would take the reset for one of that.
+            return match connection.phase {
+                Phase::Detached => self.remove_connection(id),
+                _ => self.mark_changed(id),
+            };
+        }
         let Connection { set, sequence, .. } = &mut **connection;
         let mut port = self.wire.burst().with_sequence(sequence);
         let mut bursts = 0;
