@@ -180,6 +180,8 @@ impl Stack {
         });
         wire.outlet.unsent += lost;
         let wants_room = socket.wants_room.is_some();
+        // Who answers anybody answers forged addresses, too.
+        let is_doubtful = socket.peer.is_none();
         if socket.queue.len() > 0 && !std::mem::replace(&mut socket.is_unresolved, true) {
             self.unresolved_datagrams.push(id);
             // Now, since the loop may sleep next.
@@ -189,7 +191,7 @@ impl Stack {
             self.mark_datagram_changed(id);
         }
         for target in held_up {
-            self.request_address(target, false);
+            self.request_address(target, is_doubtful);
         }
     }
 

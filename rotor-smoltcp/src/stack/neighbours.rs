@@ -133,4 +133,25 @@ mod tests {
         }
         stack.drop_socket(SocketKind::Datagram, id);
     }
+
+    #[test]
+    fn answers_to_forged_addresses_leave_room_for_requests_for_the_router() {
+        let config = StackConfig::new().route([0, 0, 0, 0].into(), 0, host(254));
+        let (mut stack, clock, mut cable) = stack_with_cable(Medium::Ethernet, config);
+        let local = (IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 2]), 53).into();
+        let id = stack.bind_datagrams(local).expect("it is free");
+        let mut asked = Vec::new();
+        for number in 0..3_000_u16 {
+            let forged = IpAddr::from([0xfd00, 0, 0, 0, 0, 1, number, 1]);
+            let _is_full = stack.send_to(id, b"answer", Some((forged, 53).into()));
+            if number == 1_000 {
+                stack.connect(([8, 8, 8, 8], 80).into()).expect("there is room");
+            }
+            if number % 50 == 0 {
+                let step = Duration::from_millis(50);
+                asked.extend(asked_for(&mut stack, &clock, &mut cable, step));
+            }
+        }
+        assert_eq!(count(&asked, 254), 2, "two seconds have passed");
+    }
 }
