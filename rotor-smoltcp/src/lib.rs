@@ -95,9 +95,10 @@
 //! * A loop whose machines have ended, or are drained, goes on until the peers have acknowledged
 //!   what its streams have written: for up to [`linger`](StackConfig::linger), and at most until the
 //!   deadline of a drain. If it ends before that, because it is stopped or dropped, its streams send
-//!   as much of their buffers as their peers' windows and congestion control allow at that time: in
-//!   a connection that has sent nothing yet, at most 2 KiB. After that nothing is retransmitted, and
-//!   packets from peers are not answered.
+//!   as much of their buffers as their peers' windows, congestion control and the device allow at
+//!   that time: in a connection that has sent nothing yet, at most 2 KiB. After that nothing is
+//!   retransmitted, and packets from peers are not answered. Packets for which the device has no
+//!   room when a loop ends are lost in any case: datagrams, too, and last acknowledgements.
 //! * The configuration sets the size of the buffers, for each connection from its first packet;
 //!   `set_send_buffer` and the like do nothing.
 //! * `[::]` listens only for IPv6. Addresses are not shared (`reuse_port`): each loop has a stack
