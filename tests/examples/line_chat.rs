@@ -1,22 +1,26 @@
 //! The chat, with clients that talk, clients that do not read, and a client that floods.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 
 use rotor_bench::server::Server;
-use socket2::SockRef;
+use socket2::{Domain, Socket, Type};
 
 use crate::support::{PATIENCE, connect, start_example};
 
 /// The longest line, including its line end; the same as in the example.
 const LINE_BYTES_MAX: usize = 1_024;
 
-struct Client(BufReader<std::net::TcpStream>);
+struct Client(BufReader<TcpStream>);
 
 impl Client {
     /// Joins as the client with this number. Checks that all others are notified.
     fn join(address: SocketAddr, number: usize, others: &mut [&mut Client]) -> Client {
-        let mut client = Client(BufReader::new(connect(address)));
+        Client::join_with(connect(address), number, others)
+    }
+
+    fn join_with(socket: TcpStream, number: usize, others: &mut [&mut Client]) -> Client {
+        let mut client = Client(BufReader::new(socket));
         assert_eq!(client.hear(), format!("* you are {number}\n"));
         for other in others {
             assert_eq!(other.hear(), format!("* {number} joined\n"));
@@ -77,42 +81,66 @@ fn an_overlong_line_ends_only_its_sender() {
 
 #[test]
 fn a_client_that_does_not_read_is_dropped_and_the_others_continue() {
-    const LINES_AT_A_TIME: usize = 64;
-    /// More than the kernel can buffer for one connection by far, in bytes.
-    const BYTES_MAX: usize = 512 << 20;
+    /// Each has to pause after a line, so several together are faster.
+    const OTHERS: usize = 8;
+    const LINES_AT_A_TIME: usize = 8;
+    /// Far more than the chat and the kernel hold for the slow client, in bytes.
+    const BYTES_MAX: usize = 16 << 20;
     let server = start_example("line_chat");
-    let mut speaker = Client::join(server.address(), 1, &mut []);
-    let mut listener = Client::join(server.address(), 2, &mut [&mut speaker]);
-    let mut slow = Client::join(server.address(), 3, &mut [&mut speaker, &mut listener]);
-    // The speaker has to wait after each line, so a small buffer makes this short.
-    SockRef::from(slow.0.get_ref()).set_recv_buffer_size(1_024).expect("it is open");
+    let mut others: Vec<Client> = Vec::new();
+    for number in 1..=OTHERS {
+        let mut there: Vec<&mut Client> = others.iter_mut().collect();
+        let client = Client::join(server.address(), number, &mut there);
+        others.push(client);
+    }
+    let mut there: Vec<&mut Client> = others.iter_mut().collect();
+    let socket = connect_with_small_buffers(server.address());
+    let mut slow = Client::join_with(socket, OTHERS + 1, &mut there);
+    let notice = format!("* {} left\n", OTHERS + 1);
     let line = format!("{}\n", "x".repeat(LINE_BYTES_MAX - 1));
-    let heard = format!("1: {line}");
     let mut said = 0;
-    let mut is_dropped = false;
-    while !is_dropped {
+    let mut notified = [false; OTHERS];
+    while notified == [false; OTHERS] {
         assert!(said < BYTES_MAX, "{said} bytes were said to one who does not read");
-        speaker.say(&line.repeat(LINES_AT_A_TIME));
-        said += LINES_AT_A_TIME * line.len();
-        // The listener is never far behind. The lines it receives are complete and in order.
-        let mut left = LINES_AT_A_TIME;
-        while left > 0 {
-            match listener.hear() {
-                told if told == "* 3 left\n" => is_dropped = true,
-                told => {
-                    assert!(told == heard, "{told:?}");
+        for other in &mut others {
+            other.say(&line.repeat(LINES_AT_A_TIME));
+        }
+        said += OTHERS * LINES_AT_A_TIME * line.len();
+        // Those who read are never far behind. The lines they receive are complete.
+        for (other, is_notified) in others.iter_mut().zip(&mut notified) {
+            let mut left = (OTHERS - 1) * LINES_AT_A_TIME;
+            while left > 0 {
+                let told = other.hear();
+                if told == notice {
+                    *is_notified = true;
+                } else {
+                    let is_whole = told.split_once(": ").is_some_and(|(_, said)| said == line);
+                    assert!(is_whole, "{told:?}");
                     left -= 1;
                 }
             }
         }
     }
-    assert_eq!(speaker.hear(), "* 3 left\n");
+    for (other, is_notified) in others.iter_mut().zip(notified) {
+        assert!(is_notified || other.hear() == notice);
+    }
     // What the kernel had buffered for it, and then EOF or a reset.
     let mut unread = Vec::new();
     let _end_or_reset = slow.0.read_to_end(&mut unread);
     assert!(unread.len() < said);
-    listener.say("that is better\n");
-    assert_eq!(speaker.hear(), "2: that is better\n");
+    others[1].say("that is better\n");
+    assert_eq!(others[0].hear(), "2: that is better\n");
+}
+
+/// A connection for which the kernels of both sides buffer little: the server's buffer depends on
+/// the segment size, too.
+fn connect_with_small_buffers(address: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).expect("a socket");
+    socket.set_recv_buffer_size(1_024).expect("it is open");
+    socket.set_tcp_mss(536).expect("it is open");
+    socket.connect(&address.into()).expect("the server listens");
+    socket.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    socket.into()
 }
 
 #[test]
