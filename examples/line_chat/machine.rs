@@ -28,14 +28,14 @@ pub(crate) const LINE_TIME_MAX: Duration = Duration::from_secs(30);
 /// outboxes of the others have room for, and get them dropped, however fast they read.
 pub(crate) const PAUSE: Duration = Duration::from_millis(2);
 
-/// How much may wait for a client that does not read, in bytes, in addition to what the kernel and
-/// its output hold. Beyond that the client is dropped, so that the others need not wait for it and
-/// it cannot fill the memory.
-pub(crate) const UNREAD_BYTES_MAX: usize = 256 * 1_024;
-
-/// How many lines may wait for it: more than there are in one turn if a thousand others come and go
-/// at once.
+/// How many lines may wait for a client that does not read: more than there are in one turn if a
+/// thousand others speak, come or go at once. Beyond that the client is dropped, so that the others
+/// need not wait for it and it cannot fill the memory.
 pub(crate) const UNREAD_LINES_MAX: usize = 4 * 1_024;
+
+/// How much may wait for it, in bytes, in addition to what the kernel and its output hold: that
+/// many lines, even if all are as long as allowed. A line is held once, however many it waits for.
+pub(crate) const UNREAD_BYTES_MAX: usize = UNREAD_LINES_MAX * LINE_BYTES_MAX;
 
 /// The part of the context that this protocol needs.
 pub(crate) trait HasRoom {

@@ -8,8 +8,8 @@
 //!
 //! Type a line into one `nc` and it appears in the other. A client that does not read is dropped
 //! when too much waits for it, and a client that takes longer than half a minute for a line is
-//! dropped, too. A client may say 500 lines a second; further ones wait, so that it cannot get the
-//! others dropped. Control characters are removed from the lines. Ctrl-C drains the loop.
+//! dropped, too. A client may say 500 lines a second; further ones wait, so that it alone cannot
+//! get the others dropped. Control characters are removed from the lines. Ctrl-C drains the loop.
 #![forbid(unsafe_code)]
 
 mod machine;

@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 use rotor::Notifier;
 use rotor::websocket::{Delivery, Member, Prepared, Room, RoomConfig, Sender, Slow};
 
-/// The maximum number of rooms. Each keeps up to 3 MiB for members that are behind: 1 MiB of
+/// The maximum number of rooms. Each keeps up to 6 MiB for members that are behind: 4 MiB of
 /// messages, and what these cost besides.
 const ROOMS_MAX: usize = 100;
 
 /// How many messages a room keeps: more than there are in one turn if a thousand members come and
 /// go at once.
 const BACKLOG_MAX: usize = 4 * 1_024;
+
+/// How much a room keeps, in bytes: a thousand messages, even if all are as long as allowed.
+const BACKLOG_BYTES_MAX: usize = 4 << 20;
 
 /// How many of the messages that a room keeps are sent to a client that enters it or reconnects.
 const HISTORY_MAX: usize = 50;
@@ -31,7 +34,10 @@ impl Rooms {
         if self.0.len() >= ROOMS_MAX && !self.0.contains_key(name) {
             return None;
         }
-        let config = RoomConfig::new().backlog_max(BACKLOG_MAX).slow(Slow::Cut);
+        let config = RoomConfig::new()
+            .backlog_max(BACKLOG_MAX)
+            .backlog_bytes_max(BACKLOG_BYTES_MAX)
+            .slow(Slow::Cut);
         let room = self.0.entry(name.to_owned()).or_insert_with(|| Room::new(config));
         let backlog = room.backlog();
         let older = backlog.len().saturating_sub(HISTORY_MAX);

@@ -181,6 +181,21 @@ fn a_flood_from_one_client_gets_no_other_dropped() {
 }
 
 #[test]
+fn a_crowd_that_speaks_at_once_gets_nobody_dropped() {
+    // More, in bytes, than an outbox takes by default.
+    const CROWD: usize = 300;
+    let (mut test, peers) = chat(CROWD, usize::MAX);
+    let line = [vec![b'x'; LINE_BYTES_MAX - 1], b"\n".to_vec()].concat();
+    for peer in &peers[1..] {
+        peer.send(&line);
+    }
+    test.settle();
+    let heard = peers[0].take_received();
+    assert_eq!(heard.iter().filter(|byte| **byte == b'\n').count(), CROWD - 1);
+    assert_eq!(test.context().0.len(), CROWD);
+}
+
+#[test]
 fn a_crowd_that_leaves_at_once_gets_no_other_dropped() {
     // More than an outbox takes by default.
     const CROWD: usize = 1_005;
