@@ -27,6 +27,8 @@ pub(super) struct Segment {
     pub(super) number: TcpSeqNumber,
     /// The length of its payload, in bytes.
     pub(super) len: usize,
+    /// What it acknowledges.
+    pub(super) acknowledged: Option<TcpSeqNumber>,
     /// The window that it offers, without scale.
     pub(super) window: u16,
     pub(super) control: Control,
@@ -121,6 +123,7 @@ fn classify_transport(
                 flow: flow(packet.src_port(), packet.dst_port()),
                 number: packet.seq_number(),
                 len: packet.payload().len(),
+                acknowledged: packet.ack().then(|| packet.ack_number()),
                 window: packet.window_len(),
                 control: control(&packet),
             }))
@@ -227,9 +230,10 @@ mod tests {
         Flow { remote: parse(left), local: parse(right) }
     }
 
-    fn segment(flow: Flow, control: Control) -> Destination {
+    fn segment(flow: Flow, control: Control, acknowledged: Option<i32>) -> Destination {
+        let acknowledged = acknowledged.map(TcpSeqNumber);
         let number = TcpSeqNumber(0x0102_0304);
-        Destination::Tcp(Segment { flow, number, len: 0, window: 0, control })
+        Destination::Tcp(Segment { flow, number, len: 0, acknowledged, window: 0, control })
     }
 
     #[test]
@@ -240,13 +244,13 @@ mod tests {
         let mut behind_options = vec![6, 0, 1, 4, 0, 0, 0, 0];
         behind_options.extend(tcp(0x10));
         let table = [
-            (v4(6, [0, 0], &tcp(0x02)), segment(web, Control::First)),
-            (v4(6, [0x40, 0], &tcp(0x10)), segment(web, Control::None)),
-            (v4(6, [0, 0], &tcp(0x12)), segment(web, Control::None)),
-            (v4(6, [0, 0], &tcp(0x06)), segment(web, Control::Reset)),
-            (v6(6, &tcp(0x14)), segment(web6, Control::Reset)),
-            (v6(6, &tcp(0x02)), segment(web6, Control::First)),
-            (v6(0, &behind_options), segment(web6, Control::None)),
+            (v4(6, [0, 0], &tcp(0x02)), segment(web, Control::First, None)),
+            (v4(6, [0x40, 0], &tcp(0x10)), segment(web, Control::None, Some(0))),
+            (v4(6, [0, 0], &tcp(0x12)), segment(web, Control::None, Some(0))),
+            (v4(6, [0, 0], &tcp(0x06)), segment(web, Control::Reset, None)),
+            (v6(6, &tcp(0x14)), segment(web6, Control::Reset, Some(0))),
+            (v6(6, &tcp(0x02)), segment(web6, Control::First, None)),
+            (v6(0, &behind_options), segment(web6, Control::None, Some(0))),
             (v4(17, [0, 0], &UDP), Destination::Udp { flow: dns }),
             (v4(1, [0, 0], &[8, 0, 0, 0]), Destination::Other),
             (v4(132, [0, 0], &[]), Destination::Other),
@@ -254,7 +258,7 @@ mod tests {
             (v6(58, &[]), Destination::Other),
             (v6(58, &[136, 0, 0, 0]), Destination::Neighbour),
             (v4(58, [0, 0], &[8, 0, 0, 0]), Destination::Other),
-            (v4(6, [0, 0], &first_with(48)), segment(web, Control::First)),
+            (v4(6, [0, 0], &first_with(48)), segment(web, Control::First, None)),
             (v4(6, [0, 0], &first_with(47)), Destination::Refused),
             (v6(6, &first_with(0)), Destination::Refused),
             (v4(6, [0, 0], &first_with_both([1_460, 1])), Destination::Refused),

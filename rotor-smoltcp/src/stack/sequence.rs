@@ -10,6 +10,7 @@ use smoltcp::wire::{
     IpAddress, IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet, TcpPacket, TcpSeqNumber,
 };
 
+use super::flow::Segment;
 use crate::device::{ETHERNET_HEADER, Medium};
 
 /// How far a connection has sent.
@@ -22,8 +23,9 @@ pub(super) struct Sequence {
     /// The last acknowledged number, and the window that was offered with it, in the scale of the
     /// connection. `None` before the first one: the window of a SYN has no scale.
     window: Option<(TcpSeqNumber, u16)>,
-    /// The peer has last offered a window of zero.
-    pub(super) is_peer_shut: bool,
+    /// What the peer has acknowledged, and whether it has offered a window of zero with that.
+    acknowledged_by_peer: Option<TcpSeqNumber>,
+    is_peer_shut: bool,
 }
 
 impl Sequence {
@@ -40,6 +42,23 @@ impl Sequence {
     /// Returns the end of the window that was last offered; `None` if only a SYN has offered one.
     pub(super) fn window_end(&self, shift: u8) -> Option<TcpSeqNumber> {
         self.window.map(|(acknowledged, len)| acknowledged + (usize::from(len) << shift))
+    }
+
+    /// Called after a segment of the peer was handled. An old one says nothing of its window now.
+    pub(super) fn record_window(&mut self, segment: &Segment) {
+        let Some(acknowledged) = segment.acknowledged else { return };
+        let is_new = self.acknowledged_by_peer.is_none_or(|before| acknowledged >= before);
+        if is_new && self.sent.is_some_and(|sent| acknowledged <= sent) {
+            self.acknowledged_by_peer = Some(acknowledged);
+            self.is_peer_shut = segment.window == 0;
+        }
+    }
+
+    /// Returns the number of an acknowledgement. smoltcp sends probes and our end beyond a window
+    /// that is shut. The peer drops them, and would drop whatever has the number behind them.
+    fn acknowledgement_number(&self, sent: TcpSeqNumber) -> TcpSeqNumber {
+        let window_end = self.acknowledged_by_peer.filter(|_| self.is_peer_shut);
+        window_end.map_or(sent, |end| end.min(sent))
     }
 
     /// Inspects a packet to be sent. If it only acknowledges, corrects its number.
@@ -71,24 +90,25 @@ impl Sequence {
     fn correct_segment(&mut self, segment: &mut [u8], ends: (IpAddress, IpAddress)) {
         let Ok(mut segment) = TcpPacket::new_checked(segment) else { return };
         let (number, len) = (segment.seq_number(), segment.segment_len());
-        let has_one_byte = len == 1 && !segment.syn() && !segment.fin();
         if segment.ack() && !segment.rst() {
             self.last_acknowledged = Some(segment.ack_number());
-            // smoltcp does not remember what a probe, which has one byte, has offered.
-            if !has_one_byte {
+            // smoltcp does not remember what a probe has offered, which has one byte, and maybe our
+            // end. After another segment with one byte, the window counts as smaller than it is,
+            // until the next segment.
+            if segment.payload_mut().len() != 1 {
                 let window = (segment.ack_number(), segment.window_len());
                 self.window = (!segment.syn()).then_some(window);
             }
         }
         match self.sent {
-            Some(sent) if len == 0 && !segment.rst() && number < sent => {
-                segment.set_seq_number(sent);
-                segment.fill_checksum(&ends.0, &ends.1);
+            Some(sent) if len == 0 && !segment.rst() && number <= sent => {
+                let corrected = self.acknowledgement_number(sent);
+                if number != corrected {
+                    segment.set_seq_number(corrected);
+                    segment.fill_checksum(&ends.0, &ends.1);
+                }
             }
             Some(sent) if number + len <= sent => {}
-            // A probe of the peer's window. The peer does not take the byte, and an acknowledgement
-            // with the number behind it would be beyond the window: the peer would drop it.
-            Some(_) if has_one_byte && self.is_peer_shut => {}
             _ => self.sent = Some(number + len),
         }
     }
@@ -97,6 +117,7 @@ impl Sequence {
 #[cfg(test)]
 mod tests {
     use std::io::IoSlice;
+    use std::net::Shutdown;
     use std::time::Duration;
 
     use smoltcp::wire::IpVersion;
@@ -152,27 +173,59 @@ mod tests {
         }
     }
 
+    fn turn(peer: &mut TestPeer, time: Duration) -> Vec<i32> {
+        peer.clock.advance(time);
+        peer.stack.end_wait(None, false, &mut Vec::new()).expect("the cable is in");
+        peer.received_acks()
+    }
+
     #[test]
-    fn an_acknowledgement_to_a_shut_peer_does_not_count_the_probe() {
+    fn an_acknowledgement_has_no_number_beyond_a_shut_window() {
+        // The window has room for nine bytes. How many are written, whether our end follows, and
+        // how many numbers are sent beyond the window.
+        for (len, has_end, beyond) in [(10, false, 1), (10, true, 2), (9, true, 1)] {
+            for_each_case(|mut peer| {
+                let bytes = vec![7; len];
+                peer.stack.write(peer.id, &[IoSlice::new(&bytes)]).expect("it is connected");
+                peer.received_acks();
+                let sent = peer.acknowledges;
+                peer.window = 0;
+                peer.send(ACK, b"");
+                if has_end {
+                    peer.stack.shutdown(peer.id, Shutdown::Write).expect("it is connected");
+                }
+                for _ in 0..3 {
+                    turn(&mut peer, Duration::from_secs(10));
+                    assert_eq!(peer.acknowledges.wrapping_sub(sent), beyond);
+                    (peer.acknowledges, peer.window) = (sent, 0);
+                    peer.send(ACK, b"the other direction");
+                    // A segment that was overtaken says nothing of the window now.
+                    (peer.acknowledges, peer.window) = (sent.wrapping_sub(1), 9);
+                    peer.send(ACK, b"");
+                    assert_eq!(turn(&mut peer, Duration::from_millis(20)), [peer.number]);
+                    assert_eq!(peer.acknowledges, sent);
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn challenges_go_on_after_a_probe_was_taken() {
         for_each_case(|mut peer| {
-            let _taken = peer.stack.write(peer.id, &[IoSlice::new(b"more than the window")]);
+            peer.stack.write(peer.id, &[IoSlice::new(b"0123456789")]).expect("it is connected");
             peer.received_acks();
             let sent = peer.acknowledges;
             peer.window = 0;
             peer.send(ACK, b"");
-            let turn = |peer: &mut TestPeer, time| {
-                peer.clock.advance(time);
-                let turn = peer.stack.end_wait(None, false, &mut Vec::new());
-                turn.expect("the cable is in");
-                peer.received_acks()
-            };
-            for _ in 0..3 {
-                assert_eq!(turn(&mut peer, Duration::from_secs(10)), [peer.number]);
-                assert_eq!(peer.acknowledges, sent + 1, "a probe");
-                peer.acknowledges = sent;
-                peer.send(ACK, b"the other direction");
-                assert_eq!(turn(&mut peer, Duration::from_millis(20)), [peer.number]);
-                assert_eq!(peer.acknowledges, sent);
+            turn(&mut peer, Duration::from_secs(10));
+            assert_eq!(peer.acknowledges, sent.wrapping_add(1), "the probe");
+            peer.window = 9;
+            peer.send(ACK, b"");
+            for _ in 0..5 {
+                assert_eq!(turn(&mut peer, Duration::from_secs(2)), [0; 0]);
+                peer.send_at_offset(12_345, SYN, b"");
+                assert_eq!(peer.received_acks(), [peer.number]);
+                assert_eq!(peer.acknowledges, sent.wrapping_add(1));
             }
         });
     }

@@ -198,7 +198,7 @@ impl Stack {
         }
         let iface = first_interface.as_deref_mut().unwrap_or(&mut self.iface);
         iface.poll_ingress_single(to_instant(now), &mut port, set);
-        connection.sequence.is_peer_shut = segment.window == 0;
+        connection.sequence.record_window(segment);
         connection.record_first_number(segment.number, before);
         connection.record_duplicate_ack(before);
         self.update_phase(id, before, Cause::Packet);
