@@ -74,7 +74,7 @@ pub struct TestClient<S: Server> {
     driver: Driver<Connection<S>>,
     /// The methods of the requests whose responses are not taken yet.
     methods: VecDeque<String>,
-    /// What has arrived of these.
+    /// What has arrived and is not taken yet.
     received: Vec<u8>,
 }
 
@@ -113,7 +113,8 @@ impl<S: Server + 'static> TestClient<S> {
     /// # Panics
     ///
     /// If the response is not complete when the server waits again: use
-    /// [`send_request`](TestClient::send_request) then.
+    /// [`send_request`](TestClient::send_request) then. If something was received before that was
+    /// not taken: it would be returned in place of this response.
     pub fn request(
         &mut self,
         method: &str,
@@ -121,6 +122,9 @@ impl<S: Server + 'static> TestClient<S> {
         fields: &[(&str, &str)],
         body: &[u8],
     ) -> TestResponse {
+        self.receive();
+        let untaken = self.received.escape_ascii();
+        assert!(self.received.is_empty(), "{method} {target}: not taken before: \"{untaken}\"");
         self.send_request(method, target, fields, body);
         self.take_response().unwrap_or_else(|| {
             let (ended, received) = (self.driver.is_ended(), self.received.escape_ascii());
@@ -157,14 +161,29 @@ impl<S: Server + 'static> TestClient<S> {
     ///
     /// # Panics
     ///
-    /// If what was received is not a response.
+    /// If what was received is not a response, or one whose head has more than 256 fields or
+    /// 16 MiB.
     pub fn take_response(&mut self) -> Option<TestResponse> {
+        self.receive();
         let method = self.methods.front().and_then(|method| Method::new(method));
         let method = method.unwrap_or(Method::Get);
-        self.received.append(&mut self.driver.take_received());
         let response = TestResponse::take(&mut self.received, self.driver.is_ended(), method)?;
         self.methods.pop_front();
         Some(response)
+    }
+
+    /// Returns all bytes that were received and not taken yet, whole responses or not: what follows
+    /// a response that begins another protocol, for example.
+    ///
+    /// [`Peer::take_received`](rotor_stream::testing::Peer::take_received) does not return what
+    /// [`take_response`](TestClient::take_response) has left.
+    pub fn take_received(&mut self) -> Vec<u8> {
+        self.receive();
+        std::mem::take(&mut self.received)
+    }
+
+    fn receive(&mut self) {
+        self.received.append(&mut self.driver.take_received());
     }
 }
 

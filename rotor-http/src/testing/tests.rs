@@ -90,6 +90,37 @@ fn a_request_of_bytes_gets_its_response() {
 }
 
 #[test]
+fn bytes_behind_a_response_can_be_taken() {
+    let mut client = TestClient::<Echo>::new((), ());
+    client.send_request("HEAD", "/", &[], b"");
+    client.send_request("PUT", "/", &[], b"behind");
+    assert_eq!(client.take_response().expect("it is whole").body(), b"");
+    let behind = client.take_received();
+    assert!(behind.starts_with(b"HTTP/1.1 103") && behind.ends_with(b"behind"));
+    assert_eq!(client.take_received(), b"");
+}
+
+#[test]
+#[should_panic(expected = "GET /: not taken before: \"HTTP/1.1 103 Early Hints")]
+fn a_response_that_was_not_taken_is_not_returned_for_the_next_request() {
+    let mut client = TestClient::<Echo>::new((), ());
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.get("/");
+}
+
+#[test]
+fn a_head_may_be_larger_than_a_client_allows_by_default() {
+    let (value, fields) = ("x".repeat(100_000), "X-B: c\r\n".repeat(200));
+    let last = format!("0\r\nX-C: {value}\r\n\r\n");
+    let input = format!(
+        "HTTP/1.1 200 OK\r\nX-A: {value}\r\n{fields}Transfer-Encoding: chunked\r\n\r\n{last}"
+    );
+    let response = TestResponse::take(&mut input.into_bytes(), false, Method::Get);
+    let response = response.expect("it is whole");
+    assert_eq!((response.field("X-A"), response.fields().count()), (Some(&*value), 202));
+}
+
+#[test]
 fn a_partial_response_stays_where_it_is() {
     let get = |input: &mut Vec<u8>, is_ended| TestResponse::take(input, is_ended, Method::Get);
     for (text, is_until_close) in [
