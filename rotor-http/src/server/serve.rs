@@ -282,6 +282,10 @@ impl<K, L> Serve<K, L> {
     /// [`serve_at`](Health::serve_at) on a port of their own, or by a handler
     /// ([`answer`](Health::answer)). Default: none.
     ///
+    /// When the server ends, or cannot start, it reports that the process is not ready, also if
+    /// another one with the same `health` still serves. If a process has several servers, give
+    /// `health` to the one that starts last, and ends with the others.
+    ///
     /// This replaces what was set before, also for the port of [`health_at`](Serve::health_at).
     #[doc(alias = "readiness")]
     pub fn health(mut self, health: Health) -> Serve<K, L> {
