@@ -29,13 +29,15 @@ pub(super) enum OpenError {
     Busy(io::Error),
     /// The system has failed.
     Failed(io::Error),
+    /// There is nothing with this name, and the page for that cannot be opened, either.
+    NoPage(Box<OpenError>),
 }
 
 impl OpenError {
     /// Returns the status of the response.
     pub(super) fn status(&self) -> Status {
         match self {
-            OpenError::NotFound => Status::NOT_FOUND,
+            OpenError::NotFound | OpenError::NoPage(_) => Status::NOT_FOUND,
             OpenError::Forbidden => Status::FORBIDDEN,
             OpenError::Busy(_) => Status::SERVICE_UNAVAILABLE,
             OpenError::Failed(_) => Status::INTERNAL_SERVER_ERROR,

@@ -192,13 +192,24 @@ impl PendingRequest {
     /// may still be remembered, but not others at the expense of this one: nothing else would close
     /// them while no file can be opened.
     fn record_failure(&self, error: &OpenError) {
+        let known = || self.files.shared.known();
         match error {
             OpenError::NotFound | OpenError::Forbidden => self.forget(),
             OpenError::Busy(error) | OpenError::Failed(error) => {
-                self.files.shared.known().drop_expired(self.time);
+                known().drop_expired(self.time);
                 if let Some(others) = FAILURES.try_pass(self.time) {
                     log::warn!(
                         "a file cannot be opened: {error} (before, {others} more could not)"
+                    );
+                }
+            }
+            OpenError::NoPage(error) => {
+                self.forget();
+                known().drop_expired(self.time);
+                if let Some(others) = FAILURES.try_pass(self.time) {
+                    log::warn!(
+                        "the page for missing files cannot be opened: {error:?} (before, {others} \
+                         more files could not)"
                     );
                 }
             }
@@ -232,8 +243,10 @@ fn open_file<C>(
             Err(error) => return Err(error),
         }
         let fallback = shared.config.fallback_file().ok_or(OpenError::NotFound)?;
-        let file = open(&shared, fallback.name.as_bytes(), wall_time)?;
-        let file = file.ok_or(OpenError::NotFound)?;
+        let file = open(&shared, fallback.name.as_bytes(), wall_time)
+            .and_then(|file| file.ok_or(OpenError::NotFound))
+            // What is wrong with the page is not wrong with what was requested.
+            .map_err(|error| OpenError::NoPage(Box::new(error)))?;
         Ok(match fallback.is_found {
             true => OpenedPath::Fallback(file),
             false => OpenedPath::NotFound(file),
@@ -395,5 +408,23 @@ mod tests {
         assert!(is_known());
         request.record_failure(&OpenError::NotFound);
         assert!(!is_known());
+    }
+
+    #[test]
+    fn a_missing_file_is_not_found_even_if_the_page_cannot_be_opened() {
+        let io_error = || std::io::ErrorKind::Other.into();
+        for cause in [
+            OpenError::NotFound,
+            OpenError::Forbidden,
+            OpenError::Busy(io_error()),
+            OpenError::Failed(io_error()),
+        ] {
+            let files = FilesConfig::new(env!("CARGO_MANIFEST_DIR")).open().expect("a directory");
+            insert_known(&files, "Cargo.toml");
+            let error = OpenError::NoPage(Box::new(cause));
+            assert_eq!(error.status(), Status::NOT_FOUND);
+            pending(&files, "/Cargo.toml", Time::ZERO).record_failure(&error);
+            assert!(files.shared.known().get(b"Cargo.toml", Time::ZERO).is_none());
+        }
     }
 }
