@@ -57,6 +57,9 @@ impl<S> Tower<S> {
     /// `#[tokio::main]`; the runtime still works if its flavor is `multi_thread`, which is the
     /// default of that macro. If the flavor is `current_thread`, another runtime is started. There,
     /// and in a spawned task, the loop gets a thread of its own, and the caller's waits for it.
+    /// In a spawned task, the thread that waits is a worker of the runtime. If it is the only one,
+    /// which is the default on a machine with one CPU, the runtime stands still. So call this in
+    /// [`tokio::task::block_in_place`] there: another thread takes over.
     ///
     /// # Errors
     ///

@@ -114,3 +114,22 @@ fn a_handler_may_yield_in_every_place_where_its_service_is_served() {
         assert!(ask(&mut socket), "spawned: {is_spawned}");
     }
 }
+
+#[test]
+fn a_single_worker_goes_on_if_the_service_is_served_in_block_in_place() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("it is bound");
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(1).enable_all().build().expect("a runtime");
+    // It serves until the process ends.
+    thread::spawn(move || {
+        let serves = async {
+            let serve = || rotor_tower::serve_on(listener, Router::new().route("/", get(answer)));
+            tokio::task::block_in_place(serve).is_ok()
+        };
+        runtime.block_on(async { tokio::spawn(serves).await.is_ok() })
+    });
+    let mut socket = TcpStream::connect(address).expect("it listens");
+    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+    assert!(ask(&mut socket));
+}
