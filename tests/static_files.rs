@@ -64,6 +64,12 @@ fn example(directory: &Path) -> Command {
     // The runner puts the address last; the example wants it first.
     let mut command = Command::new("sh");
     command.args(["-c", "exec \"$0\" \"$2\" \"$1\""]).arg(example.get_program()).arg(directory);
+    for (name, value) in example.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
     command
 }
 
