@@ -80,6 +80,14 @@ impl Protocol for Shout {
         Intent::done()
     }
 
+    fn idle(&self, _: &[u8]) -> Option<rotor_core::Time> {
+        Some(rotor_core::Time::ZERO)
+    }
+
+    fn make_room(&mut self, transport: &mut Transport<'_>, _: Sc<'_, '_>) {
+        std::io::Write::write_all(transport.output, b"ROOM").expect("the output is open");
+    }
+
     fn fatal(self, error: rotor_stream::Fatal, scope: Sc<'_, '_>) {
         scope.events.push(format!("shout: {error}"));
     }
