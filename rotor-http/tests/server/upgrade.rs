@@ -1,13 +1,18 @@
 //! Other protocols on the same connection: 101 and CONNECT.
 
 use std::io::Write;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use rotor_core::{Cursor, Scope, Verdict};
+use rotor_core::{Config, Cursor, Scope, Time, Verdict};
 use rotor_http::Status;
-use rotor_http::server::{Connection, Head, HttpSeed, Next, Response, Server, ServerConfig};
-use rotor_stream::testing::Driver;
-use rotor_stream::{Exception, Intent, Matched, Protocol, StreamConfig, Transport};
+use rotor_http::server::{
+    Connection, Head, HttpAccept, HttpSeed, Next, Response, Server, ServerConfig,
+};
+use rotor_stream::testing::{Driver, ScriptedListener, TestLoop, listener};
+use rotor_stream::{
+    Accept, AcceptConfig, Exception, Intent, Matched, Protocol, StreamConfig, Transport,
+};
 
 use crate::probe::{probe, request, seconds};
 use crate::wire::transcript;
@@ -173,13 +178,37 @@ impl Protocol for Greedy {
     }
 }
 
-/// Switches to `Greedy` immediately.
-struct ToGreedy;
+/// Is always idle, and takes leave.
+struct Polite;
 
-impl Server for ToGreedy {
+impl Protocol for Polite {
     type Context = ();
     type Seed = ();
-    type Upgrade = Greedy;
+
+    fn create(_: (), _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+        Intent::of(Polite).bytes(1).no_deadline()
+    }
+
+    fn bytes_read(self, _: Matched, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+        Intent::done()
+    }
+
+    fn idle(&self, _: &[u8]) -> Option<Time> {
+        Some(Time::ZERO)
+    }
+
+    fn make_room(&mut self, transport: &mut Transport<'_>, _: &mut Scope<'_, ()>) {
+        transport.output.write_all(b"bye").expect("an open output");
+    }
+}
+
+/// Switches to the other protocol immediately.
+struct SwitchTo<P>(PhantomData<P>);
+
+impl<P: Protocol<Context = (), Seed = ()>> Server for SwitchTo<P> {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = P;
 
     fn headers_received(
         _: (),
@@ -188,7 +217,7 @@ impl Server for ToGreedy {
         _: &mut Scope<'_, ()>,
     ) -> Next<Self> {
         response.status(Status::SWITCHING_PROTOCOLS).expect("nothing was written");
-        response.add_header("Upgrade", "greedy").expect("a field");
+        response.add_header("Upgrade", "other").expect("a field");
         response.done_headers().and_then(|()| response.done()).expect("no body");
         Next::upgrade(())
     }
@@ -197,9 +226,27 @@ impl Server for ToGreedy {
 #[test]
 fn the_new_protocol_has_its_own_limits() {
     let mut driver =
-        Driver::<Connection<ToGreedy>>::new(HttpSeed::new((), ServerConfig::new()), ());
-    driver.send(&request("GET /", "Upgrade: greedy\r\nConnection: upgrade\r\n", "a"));
+        Driver::<Connection<SwitchTo<Greedy>>>::new(HttpSeed::new((), ServerConfig::new()), ());
+    driver.send(&request("GET /", "Upgrade: other\r\nConnection: upgrade\r\n", "a"));
     let answer = driver.take_received();
     let told = b"\r\n\r\nthe expected input is longer than 100 bytes";
     assert!(answer.ends_with(told), "{}", answer.escape_ascii());
+}
+
+#[test]
+fn the_new_protocol_may_write_why_it_makes_room() {
+    type Accepting = HttpAccept<SwitchTo<Polite>, ScriptedListener>;
+    let mut test = TestLoop::<Accepting>::with_config((), Config::new().machines_max(2));
+    let (listener, door) = listener(test.world());
+    let seed = HttpSeed::new((), ServerConfig::new());
+    test.add(|scope| Accept::listen(listener, seed, AcceptConfig::new(), scope));
+    let peer = door.connect();
+    peer.send(&request("GET /", "Upgrade: other\r\nConnection: upgrade\r\n", ""));
+    test.settle();
+    assert!(peer.take_received().starts_with(b"HTTP/1.1 101"));
+    test.advance(seconds(9));
+    let _other = door.connect();
+    test.settle();
+    assert_eq!(peer.take_received(), b"bye");
+    assert!(peer.is_dropped());
 }
