@@ -208,11 +208,12 @@ fn run_loop(
                 if random.once_in(2) {
                     break;
                 }
-                let _panicked = instance.spawn(Seed::new(&shared, random.next(), 20));
+                // First, because the other one may spawn until no slot is free.
                 let made = instance.add_machine_with(|scope| {
                     Response::ok(AnyMachine::ticker()).deadline(scope.now())
                 });
                 made.map_err(|error| error.to_string())?;
+                let _panicked = instance.spawn(Seed::new(&shared, random.next(), 20));
             }
             Exit::Drained { .. } => return Err("a drained loop has machines".into()),
             _ if random.once_in(4) => break,
