@@ -10,9 +10,11 @@ mod possessions;
 
 use std::io;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -249,44 +251,66 @@ fn run_once(
     }
 }
 
+/// Lets the thread of the outside world end, even if the one that waits for it panics.
+struct EndsOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for EndsOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
 /// Plays the rest of the program, until everything that is counted is gone.
+///
+/// Goes on after a panic, because the handlers that it lets go on would otherwise wait for ever.
 fn play_outside(
     world: &World,
     handles: &Mutex<Vec<LoopHandle>>,
     ends: &AtomicBool,
-    mut random: Random,
-) {
+    random: Random,
+) -> Result<(), String> {
+    let (mut random, mut result) = (random, Ok(()));
     while !ends.load(SeqCst) {
-        (0..random.below(40)).for_each(|_| thread::yield_now());
-        let blocked = lock(&world.blocked).pop();
-        drop(blocked);
-        let port = lock(&world.ports).pop();
-        if let Some(port) = port.filter(|_| random.once_in(2)) {
-            let _unwanted = port.set(world.count());
+        let act = AssertUnwindSafe(|| act_outside(world, handles, &mut random));
+        if let Err(panic) = catch_unwind(act) {
+            let text = panic.downcast_ref::<&str>().copied().unwrap_or_default();
+            result = Err(format!("the outside world panicked: {text}"));
         }
-        match random.below(4) {
-            0 => _ = world.bell.ring_one(),
-            1 => _ = world.bell.ring_all(),
-            2 => {
-                let mut notifiers = lock(&world.notifiers);
-                notifiers.retain(Notifier::is_alive);
-                notifiers.first().map(Notifier::wakeup);
-            }
-            _ => {
-                let sender = lock(&world.senders).last().cloned();
-                let _full = sender.map(|sender| sender.send(world.count()));
-            }
+    }
+    result
+}
+
+/// Does one thing of each kind, or none.
+fn act_outside(world: &World, handles: &Mutex<Vec<LoopHandle>>, random: &mut Random) {
+    (0..random.below(40)).for_each(|_| thread::yield_now());
+    let blocked = lock(&world.blocked).pop();
+    drop(blocked);
+    let port = lock(&world.ports).pop();
+    if let Some(port) = port.filter(|_| random.once_in(2)) {
+        let _unwanted = port.set(world.count());
+    }
+    match random.below(4) {
+        0 => _ = world.bell.ring_one(),
+        1 => _ = world.bell.ring_all(),
+        2 => {
+            let mut notifiers = lock(&world.notifiers);
+            notifiers.retain(Notifier::is_alive);
+            notifiers.first().map(Notifier::wakeup);
         }
-        if random.once_in(10) {
-            act_between_handlers(world, &mut random);
+        _ => {
+            let sender = lock(&world.senders).last().cloned();
+            let _full = sender.map(|sender| sender.send(world.count()));
         }
-        let handles = lock(handles);
-        if !handles.is_empty() && random.once_in(300) {
-            let handle = &handles[random.within(0..handles.len())];
-            match random.below(3) {
-                0 => handle.drain(Duration::from_millis(random.below(5))),
-                _ => handle.stop(),
-            }
+    }
+    if random.once_in(10) {
+        act_between_handlers(world, random);
+    }
+    let handles = lock(handles);
+    if !handles.is_empty() && random.once_in(300) {
+        let handle = &handles[random.within(0..handles.len())];
+        match random.below(3) {
+            0 => handle.drain(Duration::from_millis(random.below(5))),
+            _ => handle.stop(),
         }
     }
 }
@@ -315,7 +339,8 @@ fn act_between_handlers(world: &World, random: &mut Random) {
     });
 }
 
-fn check_seed(seed: u64) -> Result<(), String> {
+/// Its world is left in `running`, for the case that it hangs.
+fn check_seed(seed: u64, running: &Mutex<Option<Arc<World>>>) -> Result<(), String> {
     let mut random = Random(seed);
     let permits_total = random.within(1..4);
     let builder = OffloadPool::builder()
@@ -341,10 +366,12 @@ fn check_seed(seed: u64) -> Result<(), String> {
         services: Mutex::default(),
         loops: Mutex::default(),
     });
+    *lock(running) = Some(world.clone());
     let (handles, ends) = (Mutex::default(), AtomicBool::new(false));
     thread::scope(|scope| {
+        let _ends = EndsOnDrop(&ends);
         let of_outside = Random(random.next());
-        scope.spawn(|| play_outside(&world, &handles, &ends, of_outside));
+        let outside = scope.spawn(|| play_outside(&world, &handles, &ends, of_outside));
         let loops: Vec<_> = (0..random.within(1..4))
             .map(|_| {
                 let form = FORMS[random.within(0..FORMS.len())];
@@ -358,9 +385,12 @@ fn check_seed(seed: u64) -> Result<(), String> {
         let results = loops.into_iter().map(|ended| {
             ended.join().unwrap_or_else(|_| Err("the thread of a loop panicked".into()))
         });
-        let result = results.collect::<Result<Vec<()>, String>>().and_then(|_| check_end(&world));
+        // Of all, even if one is wrong: the others' handlers must be let go on until they end.
+        let results: Vec<_> = results.collect();
+        results.into_iter().collect::<Result<Vec<()>, String>>()?;
+        check_end(&world)?;
         ends.store(true, SeqCst);
-        result
+        outside.join().unwrap_or_else(|_| Err("the outside world".into()))
     })
 }
 
@@ -378,8 +408,7 @@ fn check_end(world: &World) -> Result<(), String> {
     };
     while !is_free() {
         if began.elapsed() > PATIENCE {
-            let (counted, pool) = (world.counted.load(SeqCst), world.pool.stats());
-            return Err(format!("{counted} are left, {:?}, {pool:?}", world.permits));
+            return Err(format!("something is left: {}", describe(world)));
         }
         thread::yield_now();
     }
@@ -400,23 +429,48 @@ fn check_end(world: &World) -> Result<(), String> {
     world.lock.try_take().map(drop).ok_or("the lock is held".into())
 }
 
+/// Returns what there is at the moment.
+fn describe(world: &World) -> String {
+    let loops = lock(&world.loops);
+    let machines: Vec<_> = loops.iter().map(|(shared, _)| shared.machines.load(SeqCst)).collect();
+    format!(
+        "{} counted, {} handlers to let go on, {} ports, {:?}, {:?}, {:?}, {:?}, {:?}, and \
+         {machines:?} machines in the loops",
+        world.counted.load(SeqCst),
+        lock(&world.blocked).len(),
+        lock(&world.ports).len(),
+        world.permits,
+        world.lock,
+        world.bell,
+        world.barrier,
+        world.pool.stats(),
+    )
+}
+
 #[test]
 fn random_machines_leave_nothing_behind() {
+    // Machines panic, as planned.
     std::panic::set_hook(Box::new(|_| {}));
     let number = |name| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     let first = number("SEED").unwrap_or(1);
     for seed in first..first + number("SEEDS").unwrap_or(20) {
         let (sender, result) = mpsc::channel();
-        thread::spawn(move || sender.send(check_seed(seed)));
+        let running = Arc::new(Mutex::default());
+        let world = running.clone();
+        thread::spawn(move || sender.send(check_seed(seed, &world)));
         match result.recv_timeout(2 * PATIENCE) {
             Ok(Ok(())) => {}
             Ok(Err(wrong)) => panic_with(&format!("seed {seed}: {wrong}")),
-            Err(_) => panic_with(&format!("seed {seed}: it hangs")),
+            Err(RecvTimeoutError::Disconnected) => panic_with(&format!("seed {seed}: a panic")),
+            Err(RecvTimeoutError::Timeout) => {
+                let world = lock(&running).as_deref().map(describe).unwrap_or_default();
+                panic_with(&format!("seed {seed}: it hangs: {world}"));
+            }
         }
     }
 }
 
-/// The panic hook is silent, because machines panic.
+/// Says what is wrong, in spite of the silent panic hook.
 fn panic_with(text: &str) {
     eprintln!("{text}");
     panic!("{text}");
