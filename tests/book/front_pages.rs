@@ -82,6 +82,15 @@ fn every_front_page_has_a_program_limits_versions_and_a_link_to_the_book() {
     assert!(read("README.md").contains(&version), "the README does not say {version:?}");
 }
 
+#[test]
+fn the_readme_has_a_command_for_the_server_and_one_for_the_tests() {
+    let readme = read("README.md");
+    let commands: Vec<_> = readme.lines().filter_map(|line| line.split("  ").next()).collect();
+    for command in ["cargo run --release --example hello_world_server", "cargo test --workspace"] {
+        assert!(commands.contains(&command), "the README does not say {command:?}");
+    }
+}
+
 /// The names in the `[features]` table of a manifest.
 fn features(manifest: &str) -> Vec<&str> {
     let Some((_, table)) = manifest.split_once("[features]\n") else { return Vec::new() };
