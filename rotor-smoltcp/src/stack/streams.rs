@@ -267,6 +267,25 @@ mod tests {
         });
     }
 
+    /// TIME-WAIT is over before the peer's end is acknowledged.
+    #[test]
+    fn unread_bytes_outlive_a_turn_that_takes_longer_than_time_wait() {
+        for_each_case(|mut peer| {
+            peer.stack.shutdown(peer.id, Shutdown::Write).expect("it is connected");
+            peer.received_acks();
+            peer.send(FIN | ACK, b"0123456789");
+            peer.clock.advance(Duration::from_secs(20));
+            for _ in 0..3 {
+                peer.stack.begin_wait(None).expect("the cable is in");
+                peer.stack.end_wait(None, false, &mut Vec::new()).expect("the cable is in");
+            }
+            assert_eq!(peer.received_acks(), [peer.number]);
+            assert_eq!((peer.read(), peer.read()), (10, 0));
+            peer.received_acks();
+            assert!(!peer.stack.is_connected(peer.id), "TIME-WAIT was over long ago");
+        });
+    }
+
     #[test]
     fn the_last_writes_of_a_loop_are_limited_by_congestion_control() {
         for_each_case(|mut peer| {

@@ -246,12 +246,14 @@ impl Stack {
                 _ => self.mark_changed(id),
             };
         }
-        let Connection { set, sequence, .. } = &mut **connection;
-        let mut port = self.wire.burst().with_sequence(sequence);
         let mut bursts = 0;
-        while bursts < BURST_MAX
-            && self.iface.poll_egress(now, &mut port, set) == PollResult::SocketStateChanged
-        {
+        // Once the last bytes are acknowledged, a further call may find that TIME-WAIT is over.
+        while bursts < BURST_MAX && !connection.holds_last_bytes() {
+            let Connection { set, sequence, .. } = &mut **connection;
+            let mut port = self.wire.burst().with_sequence(sequence);
+            if self.iface.poll_egress(now, &mut port, set) != PollResult::SocketStateChanged {
+                break;
+            }
             bursts += 1;
         }
         self.wire.flush();
