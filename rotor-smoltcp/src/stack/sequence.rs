@@ -23,6 +23,9 @@ pub(super) struct Sequence {
     /// The last acknowledged number, and the window that was offered with it, in the scale of the
     /// connection. `None` before the first one: the window of a SYN has no scale.
     window: Option<(TcpSeqNumber, u16)>,
+    /// The same of a later segment with one byte. It may be a probe, whose window smoltcp does not
+    /// remember.
+    window_of_byte: Option<(TcpSeqNumber, u16)>,
     /// What the peer has acknowledged, and whether it has offered a window of zero with that.
     acknowledged_by_peer: Option<TcpSeqNumber>,
     is_peer_shut: bool,
@@ -39,9 +42,12 @@ impl Sequence {
         self.last_acknowledged
     }
 
-    /// Returns the end of the window that was last offered; `None` if only a SYN has offered one.
-    pub(super) fn window_end(&self, shift: u8) -> Option<TcpSeqNumber> {
-        self.window.map(|(acknowledged, len)| acknowledged + (usize::from(len) << shift))
+    /// Returns the ends of the windows that were last offered, of which smoltcp remembers one: the
+    /// second one is that of a later segment with one byte. The first one is `None` if only a SYN
+    /// has offered a window, apart from that.
+    pub(super) fn window_ends(&self, shift: u8) -> [Option<TcpSeqNumber>; 2] {
+        let end = |(acknowledged, len)| acknowledged + (usize::from(len) << shift);
+        [self.window, self.window_of_byte].map(|window| window.map(end))
     }
 
     /// Called after a segment of the peer was handled. An old one says nothing of its window now.
@@ -92,12 +98,13 @@ impl Sequence {
         let (number, len) = (segment.seq_number(), segment.segment_len());
         if segment.ack() && !segment.rst() {
             self.last_acknowledged = Some(segment.ack_number());
-            // smoltcp does not remember what a probe has offered, which has one byte, and maybe our
-            // end. After another segment with one byte, the window counts as smaller than it is,
-            // until the next segment.
-            if segment.payload_mut().len() != 1 {
-                let window = (segment.ack_number(), segment.window_len());
-                self.window = (!segment.syn()).then_some(window);
+            let window = (segment.ack_number(), segment.window_len());
+            let window = (!segment.syn()).then_some(window);
+            // A probe has one byte, and maybe our end.
+            if segment.payload_mut().len() == 1 {
+                self.window_of_byte = window;
+            } else {
+                (self.window, self.window_of_byte) = (window, None);
             }
         }
         match self.sent {

@@ -38,11 +38,13 @@ impl Connection {
             return true;
         }
         let end = segment.number + segment.len;
-        match self.sequence.window_end(shift) {
-            None => self.first.is_none_or(|first| end <= first + FIRST_WINDOW_MAX),
-            Some(_) if segment.control != Control::End => true,
-            Some(window_end) => segment.number >= window_end || end <= window_end,
+        let window_ends = self.sequence.window_ends(shift);
+        let is_within = |window_end| segment.number >= window_end || end <= window_end;
+        if segment.control == Control::End && !window_ends.into_iter().flatten().all(is_within) {
+            return false;
         }
+        let [last, _] = window_ends;
+        last.is_some() || self.first.is_none_or(|first| end <= first + FIRST_WINDOW_MAX)
     }
 }
 
@@ -55,6 +57,7 @@ fn window_shift(buffer_bytes: usize) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use std::io::IoSlice;
     use std::time::Duration;
 
     use rotor_core::net::ReadBuf;
@@ -127,5 +130,32 @@ mod tests {
             assert_eq!(taken + read_all(&mut peer, taken), 65_536);
             assert_eq!(read_all(&mut peer, 0), 0, "the end");
         });
+    }
+
+    /// A window in large units ends earlier after an odd number of bytes, also if it is offered with
+    /// an answer.
+    #[test]
+    fn an_end_behind_a_window_that_an_answer_of_one_byte_has_offered_waits() {
+        for answer in [&b"1"[..], b"two"] {
+            for_each_case(|mut peer| {
+                peer.send(ACK, &bytes_at(0, 2));
+                peer.received_acks();
+                peer.send(ACK, &bytes_at(2, 1));
+                peer.stack.write(peer.id, &[IoSlice::new(answer)]).expect("it is connected");
+                assert_eq!(peer.received_acks(), [peer.number]);
+                for number in 0..65 {
+                    peer.send(ACK, &bytes_at(3 + number * 1_000, 1_000));
+                }
+                let (sent, at) = (65_003, peer.number);
+                let rest = bytes_at(sent, 65_536 - sent);
+                peer.send(FIN | ACK, &rest);
+                let taken = read_all(&mut peer, 0);
+                peer.received_acks();
+                peer.number = at;
+                peer.send(FIN | ACK, &rest);
+                assert_eq!(taken + read_all(&mut peer, taken), 65_536);
+                assert_eq!(read_all(&mut peer, 0), 0, "the end");
+            });
+        }
     }
 }
