@@ -286,16 +286,15 @@ impl Driver {
     /// Handles a dropped socket. What was written to it is still sent, for a while.
     pub(crate) fn drop_socket(&mut self, id: Id) {
         // A completion that no wait has taken may have delivered bytes to it.
-        if self.ring.has_completions() {
-            self.take_completed();
-        }
+        self.take_rest();
         // The kernel gets all operations of a drop together. If it executed the cancellation later,
-        // it would deliver bytes before, and then close the stream as if they had been read. Each
-        // flush takes what has completed, for which other streams may submit more.
+        // it would deliver bytes before, and then close the stream as if they had been read. What
+        // has completed may make other streams submit more.
         let mut flushes_left = FLUSHES_MAX;
         while flushes_left > 0 && !self.ring.has_room_for(DROP_OPERATIONS_MAX) {
             flushes_left -= 1;
             self.flush_submissions();
+            self.take_rest();
         }
         let enters = self.ring.stats().enters as u32;
         let Some(socket) = self.sockets.get_mut(id) else { return };

@@ -86,10 +86,17 @@ impl Driver {
         true
     }
 
-    /// Takes, during a turn, the completions that the wait has left. The machines are told when the
-    /// turn ends.
+    /// Takes, during a turn, the completions that the wait or a flush has left. The machines are told
+    /// when the turn ends.
+    #[inline]
+    pub(super) fn take_rest(&mut self) {
+        if self.ring.has_completions() {
+            self.take_completed();
+        }
+    }
+
     #[cold]
-    pub(super) fn take_completed(&mut self) {
+    fn take_completed(&mut self) {
         let mut late_events = Ready::new();
         while self.take_completion(&mut late_events) {}
         // The queue may have had no room for all. As often as it can have been filled by now: what
