@@ -238,3 +238,22 @@ fn bytes_that_waited_count_as_unread_when_dropped_in_the_turn_of_registration() 
         assert_eq!(read_to_end(&mut rig, &mut client).1, Err(ErrorKind::ConnectionReset));
     }
 }
+
+/// Otherwise the kernel would execute the receive of such a stream when the turn ends, and close it
+/// then.
+#[test]
+fn bytes_that_come_after_a_drop_in_the_turn_of_registration_count_as_unread() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (mut listener, address) = rig.listen();
+    for output in [&b""[..], b"farewell"] {
+        let mut client = connect(address);
+        let mut server = rig.accept(&mut listener);
+        rig.with(|scope| {
+            scope.register(&mut server, Interest::Both).expect("of this backend");
+            assert_eq!(server.write(output).ok(), Some(output.len()));
+            drop(server);
+            client.write_all(b"late").expect("it fits");
+        });
+        assert_eq!(read_to_end(&mut rig, &mut client).1, Err(ErrorKind::ConnectionReset));
+    }
+}

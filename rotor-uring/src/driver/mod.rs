@@ -300,7 +300,8 @@ impl Driver {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.is_dropped = true;
         socket.deregister();
-        if socket.has_unread() || socket.will_receive(enters) {
+        let has_new_receive = socket.has_new_receive(enters);
+        if socket.has_unread() {
             // As if the kernel still had them: the peer must not take them for read (RFC 1122
             // §4.2.2.13).
             socket.set_reset_on_close();
@@ -314,10 +315,15 @@ impl Driver {
         let lingers = socket.has_unsent();
         self.stop_input(id);
         if lingers {
-            self.linger(id);
-        } else {
-            self.close(id);
+            return self.linger(id);
         }
+        if has_new_receive {
+            // The kernel executes it now, and says what it has received. What arrives later stays in
+            // the kernel. At the end of the turn, it would execute the close just behind it.
+            self.flush_submissions();
+            self.take_rest();
+        }
+        self.close(id);
     }
 
     /// Notes until when a dropped stream may send. Streams leave the list from its front when their

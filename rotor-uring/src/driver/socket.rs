@@ -206,12 +206,11 @@ impl Socket {
         self.buffers.as_ref().is_some_and(|buffers| !buffers.inbox.is_empty())
     }
 
-    /// Whether something has arrived that the kernel will deliver although the stream is dropped:
-    /// it does not know of the receive yet, and executes that before the cancellation and the close.
-    pub(super) fn will_receive(&self, enters: u32) -> bool {
-        let is_new = self.intake.has_operation() && self.enters_at_input == enters;
-        let waiting = |fd: &OwnedFd| rustix::io::ioctl_fionread(fd).is_ok_and(|bytes| bytes > 0);
-        self.is_stream && is_new && self.fd.as_ref().is_some_and(waiting)
+    /// Whether it has a receive of which the kernel does not know yet. The kernel executes that even
+    /// if it gets the cancellation and the close together with it.
+    pub(super) fn has_new_receive(&self, enters: u32) -> bool {
+        let is_receive = self.input_operation() == Kind::Receive;
+        is_receive && self.intake.has_operation() && self.enters_at_input == enters
     }
 
     /// Returns the error of receiving or of sending, once: usually it is the same.
