@@ -169,8 +169,10 @@ limits! {
     /// Sets how long a client that has requested `100 Continue` waits for it before it sends the
     /// body anyway. Default 1 s: servers that do not support it send nothing (RFC 9110 §10.1.1).
     continue_timeout: Duration = Duration::from_secs(1);
-    /// Sets how long a client keeps an idle connection. Default 30 s, shorter than most servers
-    /// wait, so that a request seldom meets a connection that is being closed.
+    /// Sets how long a client keeps an idle connection. Default 30 s, shorter than many servers
+    /// wait, so that a request seldom meets a connection that is being closed. If the server waits
+    /// less and says so (`Keep-Alive: timeout=5`, in seconds), the client keeps the connection for
+    /// one second less than the server, and for at least half as long.
     unused_timeout: Duration = Duration::from_secs(30);
 }
 

@@ -2,6 +2,7 @@
 //! from, and what happens to the connection after each.
 
 use std::fmt;
+use std::time::Duration;
 
 use rotor_core::{Deadline, Description, Scope, Time, with_causes};
 use rotor_stream::{Exception, Fatal};
@@ -22,6 +23,9 @@ pub(super) struct Requests<K: Client, F> {
     /// has served one or not.
     has_been_idle: bool,
     is_draining: bool,
+    /// For how many seconds the server keeps the unused connection, according to its last response;
+    /// `u32::MAX` if it has not said. A connection should stay small.
+    kept_seconds: u32,
     state: State<K>,
 }
 
@@ -44,7 +48,14 @@ pub(super) type ConnectionFlow<K> = Flow<Option<UpgradeSeed<K>>>;
 
 impl<K: Client, F: RequestSource<K>> Requests<K, F> {
     pub(super) fn new(source: F) -> Requests<K, F> {
-        Requests { source, served: 0, has_been_idle: false, is_draining: false, state: State::IDLE }
+        Requests {
+            source,
+            served: 0,
+            has_been_idle: false,
+            is_draining: false,
+            kept_seconds: u32::MAX,
+            state: State::IDLE,
+        }
     }
 
     /// Returns whether the connection ends after the request that is under way.
@@ -168,6 +179,9 @@ impl<K: Client, F: RequestSource<K>> Requests<K, F> {
             Flow::Wait(wait) => Flow::Wait(wait),
             Flow::Again => Flow::Again,
             Flow::Done(ExchangeEnd::Reusable) => {
+                if let State::Exchange(exchange) = &self.state {
+                    self.kept_seconds = exchange.kept_seconds();
+                }
                 self.state = State::IDLE;
                 // Counted first, so that the source learns that the connection is not new, and the
                 // limit includes this request.
@@ -340,6 +354,10 @@ impl<K: Client, F: RequestSource<K>> Requests<K, F> {
                 if *since == Time::NEVER {
                     *since = now;
                 }
+                let unused_timeout = match self.kept_seconds {
+                    u32::MAX => unused_timeout,
+                    seconds => unused_timeout.min(unused_time_max(seconds)),
+                };
                 Wait::input(Some(1), Deadline::At(*since + unused_timeout))
             }
             State::Polling(_) => Wait::poll(Deadline::At(now + unused_timeout)),
@@ -356,6 +374,15 @@ impl<K: Client, F: RequestSource<K>> Requests<K, F> {
             State::Idle(_) | State::Polling(_) => Wait::UNCHANGED,
         }
     }
+}
+
+/// Returns how long a connection may be unused that its server keeps for this many seconds: somewhat
+/// less, so that no request meets the end of the connection on its way.
+fn unused_time_max(kept_seconds: u32) -> Duration {
+    /// Several round trips, and the precision of the seconds in which the server counts.
+    const MARGIN_MAX: Duration = Duration::from_secs(1);
+    let kept = Duration::from_secs(kept_seconds.into());
+    kept - MARGIN_MAX.min(kept / 2)
 }
 
 impl<K: Client, F> fmt::Debug for Requests<K, F> {

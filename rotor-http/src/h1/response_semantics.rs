@@ -1,7 +1,9 @@
 //! `ResponseSemantics`: what a client has to know about a response's head, collected in one pass
 //! over its fields.
 
-use super::connection_options::ConnectionOptions;
+use std::time::Duration;
+
+use super::connection_options::{ConnectionOptions, keep_alive_timeout};
 use super::framing::{self, Body, FramingFields, Message};
 use super::head::ResponseHead;
 use crate::semantics::error::ResponseHeadError;
@@ -19,6 +21,8 @@ pub struct ResponseSemantics {
     /// decides. False for a body until close, a tunnel, 101, and for 1xx and 204 that announce a
     /// body, which they cannot have.
     pub keep_alive: bool,
+    /// How long the peer keeps the connection open without a request, if its `Keep-Alive` says so.
+    pub keep_alive_timeout: Option<Duration>,
     /// Whether the final response is still to come: true for 1xx except 101.
     pub is_interim: bool,
 }
@@ -39,10 +43,12 @@ impl ResponseSemantics {
         let (version, status, method) = (head.version(), head.status(), method.normalized());
         let mut framing = FramingFields::new();
         let mut options = ConnectionOptions::default();
+        let mut timeout = None;
         for (name, value) in head.fields().iter_bytes() {
             let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
             match name.len() {
                 10 if is("Connection") => options.add(value),
+                10 if is("Keep-Alive") => timeout = keep_alive_timeout(value).or(timeout),
                 14 if is("Content-Length") => framing.add_length(value),
                 17 if is("Transfer-Encoding") => framing.add_coding(value),
                 _ => {}
@@ -66,6 +72,7 @@ impl ResponseSemantics {
                 && !is_switch
                 && !is_tunnel
                 && !has_impossible_body,
+            keep_alive_timeout: timeout,
             is_interim: status.is_informational() && !is_switch,
         })
     }

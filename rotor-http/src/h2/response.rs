@@ -66,7 +66,8 @@ impl CheckedResponse {
             // Frames mark its end.
             (false, length) => (Body::UntilClose, length),
         };
-        let terms = ResponseSemantics { body, keep_alive: true, is_interim };
+        let terms =
+            ResponseSemantics { body, keep_alive: true, keep_alive_timeout: None, is_interim };
         Ok(CheckedResponse { status, terms, length })
     }
 }

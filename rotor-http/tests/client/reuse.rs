@@ -255,6 +255,38 @@ fn an_unused_connection_is_closed_after_its_timeout() {
 }
 
 #[test]
+fn an_unused_connection_is_closed_before_its_server_closes_it() {
+    let unused = |limit: u64, said: &str| {
+        let plans = [Probe::get("/1"), Probe::get("/2")];
+        let mut driver = connection(Limits::new().unused_timeout(seconds(limit)), plans);
+        let response = |fields: &str| {
+            format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 2\r\n\r\nhi").into_bytes()
+        };
+        // The last response counts.
+        driver.send(&response("Keep-Alive: timeout=0\r\n"));
+        driver.send(&response(said));
+        let mut waited = Duration::ZERO;
+        while is_reusable(&mut driver) {
+            driver.advance(Duration::from_millis(500));
+            waited += Duration::from_millis(500);
+        }
+        let outcomes = [outcome(&mut driver), outcome(&mut driver)];
+        assert_eq!(outcomes, [Some("200 hi".to_owned()), Some("200 hi".to_owned())]);
+        waited.as_millis()
+    };
+    assert_eq!(unused(9, ""), 9_000);
+    assert_eq!(unused(9, "Keep-Alive: timeout=5, max=100\r\n"), 4_000);
+    assert_eq!(unused(9, "keep-alive: timeout=1\r\n"), 500);
+    assert_eq!(unused(9, "Keep-Alive: timeout=60\r\n"), 9_000);
+    assert_eq!(unused(9, "Keep-Alive: max=100\r\nKeep-Alive: timeout=3\r\n"), 2_000);
+    let interim = "HTTP/1.1 103 A\r\nKeep-Alive: timeout=2\r\n\r\n";
+    let mut driver = connection(Limits::new().unused_timeout(seconds(9)), [Probe::get("/")]);
+    driver.send(&[interim.as_bytes(), OK].concat());
+    driver.advance(seconds(8));
+    assert!(is_reusable(&mut driver), "only the final head says how long");
+}
+
+#[test]
 fn the_timeout_of_an_unused_connection_ignores_spurious_wakeups() {
     let mut driver = connection(Limits::new(), [Probe::get("/")]);
     driver.send(OK);

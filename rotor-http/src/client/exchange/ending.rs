@@ -142,6 +142,13 @@ impl<K: Client> Exchange<K> {
         is_whole && is_clean && self.keep_alive && self.request.keeps_alive()
     }
 
+    /// Returns for how many seconds the server keeps the connection after this; `u32::MAX` if it has
+    /// not said, or for longer.
+    pub(in crate::client) fn kept_seconds(&self) -> u32 {
+        let seconds = self.keep_alive_timeout.map_or(u64::MAX, |timeout| timeout.as_secs());
+        u32::try_from(seconds).unwrap_or(u32::MAX)
+    }
+
     /// Sends the outcome to the caller.
     pub(super) fn send_outcome(&mut self, outcome: ClientResult<K>, counters: &Counters) {
         Counters::add(if outcome.is_ok() { &counters.answered } else { &counters.failed });

@@ -19,6 +19,7 @@ mod reading;
 mod storing;
 
 use std::any::type_name;
+use std::time::Duration;
 
 use rotor_core::{Deadline, Panicked, Port, Scope, Time};
 use rotor_stream::{Protocol, Transport};
@@ -58,6 +59,8 @@ pub(super) struct Exchange<K: Client> {
     interim: u32,
     /// Whether the server allows the connection to be reused, according to its heads so far.
     keep_alive: bool,
+    /// How long the server keeps the connection open after this, if it has said so.
+    keep_alive_timeout: Option<Duration>,
     /// Whether the server has agreed to switch protocols.
     is_switched: bool,
     /// Whether the connection has made another request before, or has waited for one.
@@ -116,6 +119,7 @@ impl<K: Client> Exchange<K> {
             body: BodyReceiver::expected(),
             interim: 0,
             keep_alive: true,
+            keep_alive_timeout: None,
             is_switched: false,
             is_reused,
             is_repeated,

@@ -107,6 +107,7 @@ impl<K: Client> Exchange<K> {
         self.is_switched = status == Status::SWITCHING_PROTOCOLS
             // RFC 9110 §9.3.6: any 2xx response to CONNECT makes the connection a tunnel.
             || (self.request.framing_method() == Method::Connect && status.is_success());
+        self.keep_alive_timeout = terms.keep_alive_timeout;
         // Any final status ends the wait for 100.
         self.continue_until = None;
         match self.request.is_framed() {
