@@ -66,7 +66,7 @@ fn rows() -> Vec<(&'static str, Vec<ClientError>)> {
         ("`Body`: malformed, cut short or too long", bodies.map(ClientError::Body).into()),
         ("`Body`: too slow", vec![ClientError::Body(BodyError::TooSlow)]),
         ("`TooManyInterim`", vec![ClientError::TooManyInterim]),
-        ("`Protocol`, `Reset`: of HTTP/2", vec![ClientError::Protocol, ClientError::Reset(2)]),
+        ("`Protocol`, `Reset`: of HTTP/2", vec![ClientError::Protocol(""), ClientError::Reset(2)]),
         ("`Refused`: the server does not look at the request (HTTP/2)", vec![ClientError::Refused]),
         ("`ResponseTimeout`", vec![ClientError::ResponseTimeout]),
         ("`Deadline`, at whatever stage", stages.map(ClientError::Deadline).into()),

@@ -70,9 +70,10 @@ quick_error! {
         Reset(code: u32) {
             display("the server reset the stream of the request (code {})", code)
         }
-        /// The server violated HTTP/2, so its connection can no longer be used.
-        Protocol {
-            display("the server violated HTTP/2")
+        /// The server violated HTTP/2. The text says how, for people: it may change. Unless only the
+        /// stream of the request was affected, the connection can no longer be used.
+        Protocol(why: &'static str) {
+            display("the server violated HTTP/2: {}", why)
         }
         /// The server took longer than [`response_timeout`](crate::Limits::response_timeout); or, on a
         /// new HTTP/2 connection, it sent nothing within
@@ -274,7 +275,7 @@ impl ClientError {
             | ClientError::TooManyInterim
             | ClientError::Refused
             | ClientError::Reset(_)
-            | ClientError::Protocol
+            | ClientError::Protocol(_)
             | ClientError::ResponseTimeout
             | ClientError::Deadline(Stage::Sending | Stage::Receiving) => Fault::Peer,
             ClientError::Request(_)
@@ -335,7 +336,7 @@ impl ClientError {
             | ClientError::Body(_)
             | ClientError::TooManyInterim
             | ClientError::Reset(_)
-            | ClientError::Protocol => Status::BAD_GATEWAY,
+            | ClientError::Protocol(_) => Status::BAD_GATEWAY,
             ClientError::Full
             | ClientError::Refused
             | ClientError::BodiesFull

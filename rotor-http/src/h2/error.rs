@@ -70,6 +70,16 @@ impl Violation {
         Violation::Connection(ErrorCode::EnhanceYourCalm, why)
     }
 
+    /// Returns what the peer has violated.
+    pub(crate) const fn why(&self) -> &'static str {
+        match self {
+            Violation::Connection(_, why) => why,
+            Violation::Stream(_, ErrorCode::FlowControlError) => "a stream beyond its window",
+            Violation::Stream(_, ErrorCode::FrameSizeError) => "a frame of an invalid size",
+            Violation::Stream(..) => "a frame that its stream cannot have",
+        }
+    }
+
     /// Returns whether this is a flood.
     pub(crate) const fn is_flood(&self) -> bool {
         matches!(self, Violation::Connection(ErrorCode::EnhanceYourCalm, _))

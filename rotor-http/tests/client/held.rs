@@ -102,7 +102,8 @@ fn a_head_on_a_stream_waits_for_its_handler_after_an_interim_one() {
     assert_eq!(server.outcome(0), "204");
     let mut server = holding(limits(), plan());
     server.send(&[interim("102"), data(1, b"x", false)].concat());
-    assert_eq!((server.outcome(0).as_str(), server.end()), ("Peer: Protocol", None));
+    let why = "a frame that its stream cannot have";
+    assert_eq!((server.outcome(0), server.end()), (format!("Peer: Protocol({why:?})"), None));
 }
 
 #[test]
@@ -197,7 +198,7 @@ fn a_complete_response_on_a_stream_outlives_its_connection_while_it_is_held() {
             "Network: Lost(Write(",
         ),
         ("end", |server| server.driver.end(), "Peer: Closed"),
-        ("violation", |server| server.send(&data(2, b"x", false)), "Peer: Protocol"),
+        ("violation", |server| server.send(&data(2, b"x", false)), "Peer: Protocol("),
         (
             "silence",
             |server| server.driver.advance(seconds(100)),

@@ -48,7 +48,7 @@ fn every_error_has_its_fault_and_gateway_status() {
         (ClientError::TooManyInterim, Fault::Peer, true, 502),
         (ClientError::Refused, Fault::Peer, false, 503),
         (ClientError::Reset(2), Fault::Peer, true, 502),
-        (ClientError::Protocol, Fault::Peer, true, 502),
+        (ClientError::Protocol("why"), Fault::Peer, true, 502),
         (ClientError::ResponseTimeout, Fault::Peer, true, 504),
         (ClientError::Deadline(Stage::Waiting), Fault::Here, false, 504),
         (ClientError::Deadline(Stage::Sending), Fault::Peer, true, 504),

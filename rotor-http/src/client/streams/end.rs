@@ -137,7 +137,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             if !return_unsent(child, source, io.config, io.scope) {
                 child.step(io.scope, io.config, |exchange, io| match is_silent {
                     true => exchange.fail(ClientError::ResponseTimeout, io),
-                    false => exchange.fail(ClientError::Protocol, io),
+                    false => exchange.fail(ClientError::Protocol(violation.why()), io),
                 });
             }
         })

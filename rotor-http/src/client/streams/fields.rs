@@ -184,7 +184,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
                 self.children[at].exchange.as_ref().is_some_and(|own| !own.awaits_head());
             let error = match has_response {
                 true => ClientError::Body(BodyError::Truncated),
-                false => ClientError::Protocol,
+                false => ClientError::Protocol(Violation::Stream(stream, code).why()),
             };
             self.fail_and_reset(at, error, code, io);
         }

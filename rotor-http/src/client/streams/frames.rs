@@ -28,7 +28,10 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
                 header.kind != kind::SETTINGS || header.flags & flag::ACK != 0
             })
         {
-            return Err(Violation::protocol("the first frame is not SETTINGS"));
+            return Err(Violation::protocol(match io.transport.input.starts_with(b"HTTP/1") {
+                true => "it speaks HTTP/1",
+                false => "the first frame is not SETTINGS",
+            }));
         }
         let Some(header) = self.reader.whole_frame(io.transport.input)? else { return Ok(false) };
         let unread = io.transport.input.len();

@@ -159,7 +159,10 @@ fn a_request_not_begun_on_its_connection_is_reported_unsent() {
         (|server| server.driver.advance(seconds(3)), "Here: Deadline(Waiting)"),
         (|server| server.driver.end(), "Peer: Unsent(Closed)"),
         (|server| server.driver.reset(), "Network: Unsent(Lost(Reset("),
-        (|server| server.send(&frame(kind::PING, 0, 1, &[0; 8])), "Peer: Unsent(Protocol)"),
+        (
+            |server| server.send(&frame(kind::PING, 0, 1, &[0; 8])),
+            "Peer: Unsent(Protocol(\"PING on a stream\"))",
+        ),
     ];
     for (end, expected) in ends {
         let plan = Probe { defers_write: true, deadline: seconds(3), ..Probe::get("/late") };
@@ -421,7 +424,8 @@ fn missing_settings_or_acknowledgements_time_out() {
     let mut server = Server::silent(config(), [Probe::get("/")]);
     server.send(&settings(&[]));
     server.driver.advance(seconds(3));
-    assert_eq!((server.outcome(0).as_str(), server.end()), ("Peer: Protocol", Some(4)));
+    let why = "our settings were not acknowledged in time";
+    assert_eq!((server.outcome(0), server.end()), (format!("Peer: Protocol({why:?})"), Some(4)));
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn outcome(bytes: &[u8]) -> (String, Option<u32>, Option<u32>) {
 
 #[test]
 fn stream_errors_fail_only_their_request() {
+    const BAD_FRAME: &str = "Peer: Protocol(\"a frame that its stream cannot have\")";
     let ok = |fields: &[(&str, &str)]| headers(1, &[&[(":status", "200")], fields].concat(), false);
     for (bytes, expected, code) in [
         (headers(1, &[("a", "b")], false), "Peer: Head(Head(StatusLine))", 1),
@@ -34,7 +35,7 @@ fn stream_errors_fail_only_their_request() {
         (ok(&[("a", "b\r\nc: d")]), "Peer: Head(Head(FieldValue))", 1),
         (ok(&[(":path", "/")]), "Peer: Head(Head(FieldName))", 1),
         (ok(&[("content-length", "x")]), "Peer: Head(Framing(Length))", 1),
-        (data(1, b"x", false), "Peer: Protocol", 1),
+        (data(1, b"x", false), BAD_FRAME, 1),
         (
             [ok(&[("content-length", "3")]), data(1, b"ab", true)].concat(),
             "Peer: Body(Truncated)",
@@ -52,8 +53,12 @@ fn stream_errors_fail_only_their_request() {
         ),
         ([ok(&[]), headers(1, &[("a", "b")], false)].concat(), "Peer: Body(Truncated)", 1),
         ([ok(&[]), headers(1, &[(":status", "200")], true)].concat(), "Peer: Body(Truncated)", 0),
-        (frame(8, 0, 1, &[0; 4]), "Peer: Protocol", 1),
-        (frame(8, 0, 1, &[0x7f, 0xff, 0xff, 0xff]), "Peer: Protocol", 3),
+        (frame(8, 0, 1, &[0; 4]), BAD_FRAME, 1),
+        (
+            frame(8, 0, 1, &[0x7f, 0xff, 0xff, 0xff]),
+            "Peer: Protocol(\"a stream beyond its window\")",
+            3,
+        ),
     ] {
         // A stream that both sides have ended needs no reset.
         let expected = (expected.to_owned(), (code > 0).then_some(code), None);
@@ -64,31 +69,31 @@ fn stream_errors_fail_only_their_request() {
 #[test]
 fn connection_errors_fail_all_requests() {
     let ends = page(1, "x");
-    for (bytes, code) in [
-        (frame(5, 4, 1, &[0, 0, 0, 2, 0x88]), 1),
-        (headers(2, &[(":status", "200")], true), 1),
-        (headers(3, &[(":status", "200")], true), 1),
-        (data(3, b"x", true), 1),
-        (data(0, b"x", true), 1),
-        (reset(3, 8), 1),
-        (frame(8, 0, 3, &[0, 0, 0, 1]), 1),
-        (frame(8, 0, 0, &[0; 4]), 1),
-        (frame(8, 0, 0, &[0x7f, 0xff, 0xff, 0xff]), 3),
-        (settings(&[(2, 1)]), 1),
-        (settings(&[(4, 1 << 31)]), 3),
-        (settings(&[(5, 1)]), 1),
-        (frame(4, 0, 0, &[0; 5]), 6),
-        (frame(6, 0, 0, &[0; 7]), 6),
-        (frame(7, 0, 0, &[0; 7]), 6),
-        (frame(9, 4, 1, b""), 1),
-        (frame(16, 0, 0, &[0, 0, 0, 1]), 1),
-        ([frame(1, 0, 1, &[0x88]), settings(&[])].concat(), 1),
-        (frame(1, 4, 1, &[0xff]), 9),
-        (frame(1, 4, 1, &[0x7f]), 9),
-        (frame(0, 0, 1, &[0; 16_385]), 6),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), 6),
+    for (bytes, code, why) in [
+        (frame(5, 4, 1, &[0, 0, 0, 2, 0x88]), 1, "a push that was not allowed"),
+        (headers(2, &[(":status", "200")], true), 1, "HEADERS on a stream that was never begun"),
+        (headers(3, &[(":status", "200")], true), 1, "HEADERS on a stream that was never begun"),
+        (data(3, b"x", true), 1, "DATA on a stream that was never begun"),
+        (data(0, b"x", true), 1, "DATA on stream 0"),
+        (reset(3, 8), 1, "RST_STREAM of a stream that was never begun"),
+        (frame(8, 0, 3, &[0, 0, 0, 1]), 1, "WINDOW_UPDATE of a stream that was never begun"),
+        (frame(8, 0, 0, &[0; 4]), 1, "WINDOW_UPDATE of 0 octets"),
+        (frame(8, 0, 0, &[0x7f, 0xff, 0xff, 0xff]), 3, "a window beyond 2^31 - 1"),
+        (settings(&[(2, 1)]), 1, "a server that wants to be pushed to"),
+        (settings(&[(4, 1 << 31)]), 3, "INITIAL_WINDOW_SIZE is beyond 2^31 - 1"),
+        (settings(&[(5, 1)]), 1, "MAX_FRAME_SIZE is not within its bounds"),
+        (frame(4, 0, 0, &[0; 5]), 6, "SETTINGS of a length that is no multiple of 6"),
+        (frame(6, 0, 0, &[0; 7]), 6, "PING of other than 8 octets"),
+        (frame(7, 0, 0, &[0; 7]), 6, "GOAWAY of less than 8 octets"),
+        (frame(9, 4, 1, b""), 1, "CONTINUATION of nothing"),
+        (frame(16, 0, 0, &[0, 0, 0, 1]), 1, "PRIORITY_UPDATE of a server"),
+        ([frame(1, 0, 1, &[0x88]), settings(&[])].concat(), 1, "a block of fields is broken off"),
+        (frame(1, 4, 1, &[0xff]), 9, "a block of fields ends within a field"),
+        (frame(1, 4, 1, &[0x7f]), 9, "a block of fields ends within a field"),
+        (frame(0, 0, 1, &[0; 16_385]), 6, "a frame that is longer than allowed"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), 6, "a frame that is longer than allowed"),
     ] {
-        let expected = ("Peer: Protocol".to_owned(), None, Some(code));
+        let expected = (format!("Peer: Protocol({why:?})"), None, Some(code));
         assert_eq!(outcome(&bytes), expected, "{}", bytes[..bytes.len().min(40)].escape_ascii());
     }
     for behind in [data(1, b"x", false), headers(1, &[(":status", "200")], true)] {
@@ -100,11 +105,19 @@ fn connection_errors_fail_all_requests() {
 #[test]
 fn an_http1_response_or_early_goaway_is_a_protocol_error() {
     let acknowledgement = frame(4, 1, 0, &[]);
-    for bytes in [b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), go_away(0, 0), acknowledgement] {
+    let http1 = |version: &str| format!("HTTP/{version} 400 Bad Request\r\n\r\n").into_bytes();
+    let no_settings = "the first frame is not SETTINGS";
+    for (bytes, why) in [
+        (http1("1.1"), "it speaks HTTP/1"),
+        (http1("1.0"), "it speaks HTTP/1"),
+        (go_away(0, 0), no_settings),
+        (acknowledgement, no_settings),
+    ] {
         let config = rotor_http::client::ClientConfig::new().http2(super::server::http2());
         let mut server = Server::silent(config, [Probe::get("/")]);
         server.send(&bytes);
-        assert_eq!((server.outcome(0).as_str(), server.end()), ("Peer: Protocol", Some(1)));
+        let expected = (format!("Peer: Protocol({why:?})"), Some(1));
+        assert_eq!((server.outcome(0), server.end()), expected);
     }
 }
 
