@@ -30,8 +30,9 @@ use crate::outgoing::{Compression, Outgoing};
 use crate::partial::Limits;
 use crate::sender::Sender;
 
-/// How many frames are handled in one turn at most; the rest waits for the next turn.
-const FRAMES_MAX: u32 = 1024;
+/// How many frames a server and a client handle in a call at most; the rest waits for the next turn.
+/// HTTP gives their connections as many calls in a turn, and frames count as such.
+const FRAMES_MAX: [u32; 2] = [128, 1024];
 
 /// A WebSocket with its handler: the protocol to which the HTTP connection of a server
 /// ([`accept`](crate::accept)) or of a client ([`Dial`](crate::Dial)) is upgraded.
@@ -74,7 +75,7 @@ impl<H: Handler> WebSocket<H> {
         self.incoming.inflated = 0;
         let (limits, now) = (Limits::of(&self.link.config), scope.now());
         self.link.record_unread(transport.input.len(), now);
-        for _ in 0..FRAMES_MAX {
+        for frame in 0..FRAMES_MAX[usize::from(self.link.outgoing.is_client())] {
             if self.link.is_dropped {
                 return InputOutcome::Ended(Cause::Dropped, None);
             }
@@ -146,6 +147,8 @@ impl<H: Handler> WebSocket<H> {
                 let handled = unread - transport.input.len();
                 drain.unread = drain.unread.saturating_sub(handled);
             }
+            // A turn may deliver its input in many pieces, with a call for each.
+            transport.count_calls(u32::from(frame > 0));
             if scope.now() != now {
                 // The handler has blocked, and may again. What it has sent goes out before.
                 break;

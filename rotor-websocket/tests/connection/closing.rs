@@ -181,19 +181,20 @@ fn a_peer_that_goes_on_sending_does_not_delay_the_end_in_a_drain() {
         driver.peer().send(&frame(TEXT, "x").repeat(2_000));
         driver.test().turn();
         turns += 1;
-        assert!(turns < 20);
+        // As many as it takes to handle an input of the greatest length.
+        assert!(turns < 80, "{turns}");
     }
 }
 
 #[test]
 fn a_handler_that_drops_is_not_called_again() {
     // As many frames as one turn handles, one fewer, and one more.
-    for count in [1023, 1024, 1025] {
+    for count in [127, 128, 129] {
         let (mut driver, _) = open(WebSocketConfig::new());
         driver.context_mut().on_wakeup = Some(format!("ping {}", "x".repeat(126)));
         driver.send(&[frame(TEXT, "x").repeat(count - 1), frame(TEXT, "drop")].concat());
         assert!(driver.is_dropped() || driver.is_ended());
-        let events = &driver.context().events[1020..];
+        let events = &driver.context().events[120..];
         let end = ["text drop", "closed 1006 Dropped"].map(str::to_string);
         assert!(events.ends_with(&end), "{count}: {events:?}");
     }

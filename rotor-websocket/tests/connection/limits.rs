@@ -143,6 +143,25 @@ fn only_unsolicited_pongs_count_as_a_flood() {
     }
 }
 
+/// As the requests and frames of the HTTP server do, however short they are.
+#[test]
+fn a_flood_of_short_messages_is_divided_among_turns() {
+    for len in [0, 20, 50, 100, 200] {
+        let (mut driver, _) = open(WebSocketConfig::new().unsent_high_water(usize::MAX));
+        driver.peer().send(&frame(BINARY, vec![b'x'; len]).repeat(10_000));
+        let mut heard = driver.context().events.len();
+        let most = (0..20).map(|_| {
+            driver.test().turn();
+            let before = std::mem::replace(&mut heard, driver.context().events.len());
+            heard - before
+        });
+        let most = most.max().expect("there are turns");
+        assert!((128..=300).contains(&most), "{most} of {len} bytes in a turn");
+        driver.test().settle();
+        assert_eq!(driver.context().events.len(), 10_001);
+    }
+}
+
 #[test]
 fn decompression_is_divided_among_turns() {
     let config = WebSocketConfig::new().inflated_max(100_000).deflate(Deflate::new());
