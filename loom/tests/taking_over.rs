@@ -10,6 +10,7 @@ use loom::sync::atomic::Ordering::Relaxed;
 use loom::thread;
 use rotor_core::{
     Blocking, Config, Exit, Infallible, Loop, LoopInstance, Machine, Response, Scope, SharedContext,
+    StatsHandle,
 };
 
 use waiting::{WakeOnlyBackend, model};
@@ -69,6 +70,47 @@ fn a_loop_taken_over_once_applies_all_answers() {
         let stats = instance.stats().read();
         assert_eq!(instance.context().0.load(Relaxed), 1);
         assert_eq!((stats.taken_over, stats.late_answers, stats.ended), (taken, taken, 1));
+    });
+}
+
+/// Checks in its handler that the loop was not counted as taken.
+struct ReadsStats;
+
+/// The statistics of the loop.
+#[derive(Clone)]
+struct OwnStats(StatsHandle);
+
+impl SharedContext for OwnStats {}
+
+impl Machine for ReadsStats {
+    type Context = OwnStats;
+    type Seed = Infallible;
+
+    fn wakeup(self, scope: &mut Scope<'_, OwnStats>) -> Response<Self, Infallible> {
+        thread::yield_now();
+        assert_eq!(scope.0.read().taken_over, 0);
+        Response::done()
+    }
+}
+
+#[test]
+fn a_takeover_without_a_thread_is_never_counted() {
+    model(2, || {
+        let blocking = Blocking::new().patience_declared(Duration::ZERO).threads_max(0);
+        let config = Config::new().machines_max(1).blocking(blocking);
+        let mut creator = Loop::with_backend(WakeOnlyBackend::default(), &config).unwrap();
+        let made = creator.add_machine_with(|scope| {
+            scope.wake_self();
+            Response::ok(ReadsStats)
+        });
+        made.unwrap();
+        let stats = OwnStats(creator.stats());
+        let mut instance = creator.instantiate(stats).taking_over();
+        let take = instance.taker();
+        let other = thread::spawn(take);
+        assert_eq!(instance.run().unwrap(), Exit::Empty);
+        assert!(!other.join().unwrap());
+        assert_eq!(instance.stats().read().panicked, 0);
     });
 }
 

@@ -9,7 +9,7 @@ use rotor_core::{
     Blocking, Config, Exit, Infallible, Loop, Machine, Response, Scope, SharedContext, StuckOutcome,
 };
 
-use crate::rig::{Rig, blocking};
+use crate::rig::{Rig, blocking, trap};
 
 #[test]
 fn a_lack_of_threads_is_reported_and_the_loop_resumes_afterwards() {
@@ -59,6 +59,46 @@ fn repeated_attempts_to_take_the_loop_count_as_one_stuck_call() {
     });
     let (_, log, _) = rig.run();
     assert_eq!(log, ["1 NoThread true"]);
+}
+
+/// Otherwise later handlers would be called on other threads, as soon as there are some.
+#[test]
+fn a_type_whose_loop_could_not_be_taken_is_no_suspect() {
+    let (reports, reported) = mpsc::channel();
+    let reports = Arc::new(Mutex::new(reports));
+    let patience = Duration::from_millis(20);
+    let blocking = blocking().patience(patience).patience_behind(patience).threads_max(1);
+    let blocking = blocking.on_stuck(move |stuck| {
+        let _ = reports.lock().expect("no panic").send(stuck.outcome);
+    });
+    let mut rig = Rig::new(&Config::new().blocking(blocking));
+    let (section, key) = trap();
+    rig.add(move |_, scope| {
+        // The only other thread goes on with the loop.
+        scope.blocking(|| section.block());
+        scope.record("back");
+        Response::done()
+    });
+    rig.add(move |_, scope| match reported.recv_timeout(Duration::from_secs(20)) {
+        Ok(StuckOutcome::NoThread) => Response::done(),
+        other => {
+            scope.record(format!("{other:?}"));
+            Response::done()
+        }
+    });
+    rig.add(move |_, _| {
+        let _ = key.end.send(());
+        Response::done()
+    });
+    let mut left = 1_000;
+    rig.add(move |_, scope| {
+        left -= i32::from(!scope.entries().is_empty());
+        scope.wake_self();
+        if left == 0 { Response::done() } else { Response::keep(()) }
+    });
+    let (_, log, stats) = rig.run();
+    assert_eq!((log, stats.taken_over), (vec!["back".to_owned()], 0));
+    assert!(stats.no_thread >= 1, "{stats:?}");
 }
 
 #[derive(Default)]

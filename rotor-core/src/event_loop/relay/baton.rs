@@ -41,6 +41,9 @@ pub(in crate::event_loop) struct LoopState<M: Machine, B: Backend> {
     pub(in crate::event_loop) is_watched: bool,
     /// The machine whose section has lent the baton, until another thread takes it.
     pub(in crate::event_loop) lender: Option<Token>,
+    /// If the loop was taken from a handler: the type of its machine, until another thread has the
+    /// loop, and counts that.
+    pub(in crate::event_loop) taken_from: Option<&'static str>,
     /// Whether the watchdog found no thread for a lent baton, so that a section blocks the loop.
     pub(in crate::event_loop) was_refused: bool,
     /// If the loop can be taken: the types of the handlers from which it was taken.
@@ -63,6 +66,7 @@ impl<M: Machine, B: Backend> LoopState<M, B> {
             sections,
             is_watched,
             lender: None,
+            taken_from: None,
             was_refused: false,
             suspects: Suspects::default(),
             next_context: None,

@@ -44,6 +44,7 @@ where
         self.set_running_thread(worker);
         let Baton { mut loop_state, context } = baton;
         loop_state.lender = None;
+        self.record_takeover(&mut loop_state);
         self.prepare_next_context(&mut loop_state, &context);
         *worker.state_cell.lock() = Some(loop_state);
         let mut drive_state = DriveState {

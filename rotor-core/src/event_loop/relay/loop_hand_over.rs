@@ -140,6 +140,7 @@ where
         } else {
             BlockCounts::add(count);
         }
+        self.relay.record_takeover(&mut loop_state);
         let LoopState { core, progress, sections, .. } = &mut *loop_state;
         sections.record(callee.type_name, elapsed);
         core.reattach(environment, progress, callee);

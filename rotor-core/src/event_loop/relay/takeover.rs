@@ -60,23 +60,30 @@ where
             *place = Some(loop_state);
             return TakeoverResult::NotTaken;
         };
-        let blocks = &self.environment.blocks;
         loop_state.core.dispatch_mut().detach(callee);
         self.environment.waiters.detach_wakeup(callee.token);
         self.sections.begin(callee.token, callee.type_name, false);
-        BlockCounts::add(&blocks.taken_over);
-        loop_state.suspects.record_takeover(callee.type_name);
+        loop_state.taken_from = Some(callee.type_name);
         let Err(Baton { mut loop_state, context }) = self.pass_on(Baton { loop_state, context })
         else {
             return TakeoverResult::Taken;
         };
-        blocks.taken_over.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
-        BlockCounts::add(&blocks.no_thread);
+        loop_state.taken_from = None;
+        BlockCounts::add(&self.environment.blocks.no_thread);
         self.sections.end(callee.token);
         loop_state.core.dispatch_mut().continue_call(callee);
         loop_state.next_context = Some(context);
         *place = Some(loop_state);
         TakeoverResult::NoThread
+    }
+
+    /// Records that this thread has the loop because it was taken from a handler, if it was. Not
+    /// before: if no other thread is available, the loop is not taken after all.
+    pub(super) fn record_takeover(&self, loop_state: &mut LoopState<M, B>) {
+        if let Some(machine) = loop_state.taken_from.take() {
+            BlockCounts::add(&self.environment.blocks.taken_over);
+            loop_state.suspects.record_takeover(machine);
+        }
     }
 
     /// Handles the response of a handler if the loop is no longer here.
