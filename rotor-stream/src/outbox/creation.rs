@@ -20,12 +20,16 @@ enum Creation {
     Created(Arc<Shared>),
 }
 
-/// Restores the previous state, also after a panic.
+/// Restores the previous state. After a panic, it frees the messages of the outbox that was made:
+/// its senders may exist for much longer.
 struct RestoreGuard(Creation);
 
 impl Drop for RestoreGuard {
     fn drop(&mut self) {
-        CREATION.set(std::mem::take(&mut self.0));
+        // Without a panic, it was taken before.
+        if let Creation::Created(shared) = CREATION.replace(std::mem::take(&mut self.0)) {
+            shared.close();
+        }
     }
 }
 

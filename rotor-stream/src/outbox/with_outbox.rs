@@ -140,7 +140,12 @@ impl<P: HasOutbox> WithOutbox<P> {
                 Some(shared) => finish(&shared, type_name::<P>(), transport),
                 None => Intent::done(),
             },
-            Next::Reset => Intent::reset(),
+            Next::Reset => {
+                if let Some(shared) = made {
+                    shared.close();
+                }
+                Intent::reset()
+            }
             Next::Fail(error) => match made {
                 Some(shared) => fail(&shared, error, transport),
                 None => Intent::error(error),

@@ -13,12 +13,21 @@ use super::{Shared, small};
 /// Sends itself messages, and ends before it has begun.
 struct DoneInCreate;
 
+/// How it ends.
+#[derive(Clone, Copy)]
+enum End {
+    Done,
+    Fails,
+    Resets,
+    Panics,
+}
+
 impl Protocol for DoneInCreate {
     type Context = Shared;
-    type Seed = bool;
+    type Seed = End;
 
     fn create(
-        fails: bool,
+        end: End,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, Shared>,
     ) -> Intent<Self> {
@@ -28,7 +37,12 @@ impl Protocol for DoneInCreate {
         transport.output.write_all(b"hello ").expect("an open output");
         sender.send("last\n").expect("there is room");
         scope.sender = Some(sender);
-        if fails { Intent::error("it is not to be") } else { Intent::done() }
+        match end {
+            End::Done => Intent::done(),
+            End::Fails => Intent::error("it is not to be"),
+            End::Resets => Intent::reset(),
+            End::Panics => panic!("on purpose"),
+        }
     }
 
     fn bytes_read(
@@ -48,13 +62,19 @@ impl HasOutbox for DoneInCreate {
 }
 
 #[test]
-fn messages_of_a_protocol_that_is_done_in_create_are_still_sent() {
-    for (fails, expected) in [(false, &b"hello first last\n"[..]), (true, b"")] {
-        let mut driver = Driver::<WithOutbox<DoneInCreate>>::new(fails, Shared::default());
+fn messages_of_a_protocol_that_ends_in_create_are_sent_only_if_it_is_done() {
+    for (end, expected) in [
+        (End::Done, &b"hello first last\n"[..]),
+        (End::Fails, b""),
+        (End::Resets, b""),
+        (End::Panics, b""),
+    ] {
+        let mut driver = Driver::<WithOutbox<DoneInCreate>>::new(end, Shared::default());
         assert_eq!(driver.take_received(), expected);
         assert!(driver.is_ended() || driver.is_dropped());
         driver.settle();
         let sender = driver.context().sender.clone().expect("it was made in `create`");
         assert!(matches!(sender.send("more"), Err(OutboxError::Closed(_))));
+        assert_eq!((sender.len(), sender.bytes()), (0, 0));
     }
 }
