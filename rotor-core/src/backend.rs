@@ -199,7 +199,8 @@ pub trait BackendHandle: Any {
     }
 
     /// Receives what a machine writes into the trace
-    /// ([`Scope::note_in_trace`](crate::Scope::note_in_trace)). The default discards it.
+    /// ([`Scope::note_in_trace`](crate::Scope::note_in_trace)), and the message of its panic. The
+    /// default discards it.
     fn note(&self, machine: Token, what: fmt::Arguments<'_>) {
         let _ = (machine, what);
     }

@@ -7,6 +7,7 @@
 //! | [`NO_MACHINE_LOST`] | after each turn | all machines of the loop [`Watched`](crate::Watched) |
 //! | [`SPAWN_IS_ANSWERED`], [`DRAINED_ONCE`] | at each handler | [`Watched`](crate::Watched) machines |
 //! | [`ATTEMPT_FAILS_FOR_A_REASON`] | by [`attempt_failed`](crate::attempt_failed) | clients that call it |
+//! | [`NO_PANIC`] | after each turn | nothing |
 //! | [`NO_WAKEUP_LOST`] | whenever no loop can run | nothing |
 //! | [`BOOKS_AGREE`] | every 64 turns of a loop, and at the end | nothing |
 //! | [`WORK_IS_BOUNDED`] | after each turn and each handler | [`Sim::bound_work`](crate::Sim::bound_work); for handlers [`Watched`](crate::Watched) machines |
@@ -52,6 +53,12 @@ pub const DRAINED_ONCE: &str = "draining comes once";
 /// No attempt to connect fails with "not connected": the simulated network never reports that,
 /// whatever goes wrong.
 pub const ATTEMPT_FAILS_FOR_A_REASON: &str = "an attempt fails for a reason";
+/// No handler panics. Otherwise a bug that costs a connection would look like one of the faults. This
+/// does not concern the panics that the simulation makes
+/// ([`Fault::HandlerPanics`](crate::Fault::HandlerPanics)), hosts for which the test
+/// [allows](crate::Sim::allow_panics) panics, and panics that a layer catches
+/// ([`Scope::guard`](rotor_core::Scope::guard)), as HTTP does those of a request's handler.
+pub const NO_PANIC: &str = "no panic";
 /// A loop that has something to do is awake, or has been woken.
 pub const NO_WAKEUP_LOST: &str = "no wake-up lost";
 /// The slab, the deadlines and the queues of a loop agree about each machine: see

@@ -179,7 +179,7 @@ impl Sim {
             let mut world = self.world.borrow_mut();
             let state = world.host(index);
             state.is_up = true;
-            state.ledger.created = 0;
+            (state.ledger.created, state.ledger.injected_panics) = (0, 0);
             world.record(index, TraceEvent::Started);
             std::mem::replace(&mut world.faults, Faults::none())
         };
@@ -243,7 +243,8 @@ impl Sim {
         self.hosts[host.index as usize].instance.as_ref().map(|instance| instance.stats())
     }
 
-    /// Returns why the loop of a host has ended, if it has.
+    /// Returns why the loop of a host has ended, if it has. The host is still up, and its sockets are
+    /// open: [`crash`](Sim::crash) ends its process, as a program does after `run`.
     pub fn exit<M>(&self, host: Host<M>) -> Option<Exit> {
         self.hosts[host.index as usize].exit.clone()
     }
@@ -311,6 +312,12 @@ impl Sim {
     /// of [`NO_DEADLINE_EARLY`](property::NO_DEADLINE_EARLY).
     pub fn allow_expire<M>(&mut self, host: Host<M>) {
         self.world.borrow_mut().host(host.index).ledger.may_expire = true;
+    }
+
+    /// Declares that handlers of a host may panic: such a panic is no failure of
+    /// [`NO_PANIC`](property::NO_PANIC).
+    pub fn allow_panics<M>(&mut self, host: Host<M>) {
+        self.world.borrow_mut().host(host.index).ledger.may_panic = true;
     }
 
     /// Sets the largest number of steps of this run: turns of loops and events of the network.

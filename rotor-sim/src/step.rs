@@ -324,13 +324,19 @@ impl Sim {
 
     fn check_machines(&mut self, index: usize) -> Result<(), Failure> {
         let instance = &mut self.hosts[index].instance;
-        let (in_slab, made) = instance
+        let (in_slab, stats) = instance
             .as_mut()
-            .map_or((0, 0), |instance| (instance.machines(), instance.stats().spawned));
-        let (watched, watched_made) = {
+            .map_or_else(Default::default, |instance| (instance.machines(), instance.stats()));
+        let (made, watched, watched_made, has_panicked) = {
             let ledger = &self.world.borrow().hosts[index].ledger;
-            (ledger.alive, ledger.created)
+            let has_panicked = stats.panicked > ledger.injected_panics && !ledger.may_panic;
+            (stats.spawned, ledger.alive, ledger.created, has_panicked)
         };
+        if has_panicked {
+            let name = self.world.borrow().hosts[index].name.clone();
+            let message = format!("a handler of {name} has panicked; the trace has its message");
+            return Err(self.failure(property::NO_PANIC, message));
+        }
         // If other machines of the slab are not watched, a missing one does not show.
         let all_are_watched = watched_made == made;
         if watched > in_slab || all_are_watched && watched < in_slab {

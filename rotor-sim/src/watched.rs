@@ -215,6 +215,7 @@ impl Ticket {
         // for no call.
         world.host(self.host).account.call = Work::default();
         if world.roll_fault_at(Fault::HandlerPanics, self.host) {
+            world.host(self.host).ledger.injected_panics += 1;
             // Unwinding drops the machine, and its sockets borrow the world.
             drop(world);
             // `resume_unwind` does not call the panic hook, which would print the panic.

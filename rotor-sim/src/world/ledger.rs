@@ -12,8 +12,12 @@ pub(crate) struct Ledger {
     /// How many were made since the host started. If all machines of its loop are watched, the loop
     /// has made as many.
     pub(crate) created: u64,
+    /// How many handlers the simulation has made panic since the host started.
+    pub(crate) injected_panics: u64,
     /// Scans may expire machines, so a time-out need not mean that a deadline has passed.
     pub(crate) may_expire: bool,
+    /// The test has allowed handlers to panic.
+    pub(crate) may_panic: bool,
 }
 
 impl Ledger {

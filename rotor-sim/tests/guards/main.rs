@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use rotor_core::{EventSet, Infallible, Machine, Response, Scope};
 use rotor_sim::property::{
-    ANSWERED, EMPTY_AFTER_DRAIN, HOST_WORKS, NO_BUSY_LOOP, NO_MACHINE_LOST, STEPS_BOUNDED, STOPPED,
-    WORK_IS_BOUNDED,
+    ANSWERED, EMPTY_AFTER_DRAIN, HOST_WORKS, NO_BUSY_LOOP, NO_MACHINE_LOST, NO_PANIC,
+    STEPS_BOUNDED, STOPPED, WORK_IS_BOUNDED,
 };
 use rotor_sim::{Failure, Host, Sim, Watched, WorkBounds};
 
@@ -24,6 +24,8 @@ enum FaultyMachine {
     Stays,
     /// Works for a millisecond at a time, forever.
     Ticks,
+    /// Panics when it is woken.
+    Panics,
 }
 
 /// A place outside the slab for a machine.
@@ -40,8 +42,10 @@ impl Machine for FaultyMachine {
         }
     }
     fn wakeup(self, scope: &mut Scope<'_, Hidden>) -> Response<Self, Infallible> {
-        if matches!(self, FaultyMachine::WakesItself) {
-            scope.notifier().wakeup();
+        match self {
+            FaultyMachine::WakesItself => _ = scope.notifier().wakeup(),
+            FaultyMachine::Panics => panic!("it has a bug"),
+            _ => {}
         }
         Response::keep(self)
     }
@@ -82,6 +86,20 @@ fn a_busy_loop_without_progress_is_detected() -> Result<(), Failure> {
         assert_eq!(failure.property(), NO_BUSY_LOOP);
         assert!(failure.message().starts_with("host took 1000 turns at Time(0.0"), "{failure}");
     }
+    Ok(())
+}
+
+#[test]
+fn a_panic_of_a_handler_is_detected_unless_the_test_allows_it() -> Result<(), Failure> {
+    let (mut sim, _) = with_machine(|| FaultyMachine::Panics)?;
+    let failure = failure(sim.run_for(Duration::from_secs(1)));
+    assert_eq!(failure.property(), NO_PANIC);
+    assert_eq!(failure.message(), "a handler of host has panicked; the trace has its message");
+    assert!(failure.trace().contains("machine 0v0: panicked: it has a bug\n"), "{failure}");
+    let (mut sim, host) = with_machine(|| FaultyMachine::Panics)?;
+    sim.allow_panics(host);
+    sim.run_for(Duration::from_secs(1))?;
+    assert_eq!(sim.stats(host).map(|stats| stats.panicked), Some(1));
     Ok(())
 }
 

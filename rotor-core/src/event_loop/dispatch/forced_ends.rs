@@ -34,7 +34,7 @@ impl<M: Machine> Dispatch<M> {
             Ok(()) => self.monitor.stats().ended += 1,
             Err(panicked) => {
                 self.monitor.stats().panicked += 1;
-                report_failure(config, callee, FailureCause::Panic(&panicked));
+                report_panic(environment, config, callee, &panicked);
             }
         }
     }
@@ -117,7 +117,7 @@ impl<M: Machine> Dispatch<M> {
     ) {
         self.monitor.stats().panicked += 1;
         self.scheduler.release_slot(environment, callee.token);
-        report_failure(config, callee, FailureCause::Panic(panicked));
+        report_panic(environment, config, callee, panicked);
     }
 
     fn stop_after_panic(&mut self, config: &Config, token: Token) {
@@ -126,6 +126,17 @@ impl<M: Machine> Dispatch<M> {
             self.stop_reason.get_or_insert(Exit::Panicked { token });
         }
     }
+}
+
+/// Logs a panic, tells the observer of it, and shows it in the trace of a simulation.
+fn report_panic(
+    environment: &AnyEnvironment,
+    config: &Config,
+    callee: Callee,
+    panicked: &Panicked,
+) {
+    environment.handle.note(callee.token, format_args!("{panicked}"));
+    report_failure(config, callee, FailureCause::Panic(panicked));
 }
 
 /// Returns the error of a loop whose backend, or its clock, has panicked.
