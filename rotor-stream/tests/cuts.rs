@@ -223,3 +223,16 @@ whole:
 fn a_difference_is_shown_with_its_cut_and_as_text() {
     output_however_cut(StreamConfig::new(), lengths_of_reads, b"ab");
 }
+
+#[test]
+#[should_panic(expected = r#"the protocol has failed: ["panicked: a bug"]"#)]
+fn a_panic_is_no_result_however_the_input_is_cut() {
+    let make = || {
+        let seed = seed(StreamConfig::new(), |me, event, _, _| match event {
+            Event::Read(_) => panic!("a bug"),
+            _ => Intent::of(me).bytes(1).no_deadline(),
+        });
+        Driver::<Probe>::new(seed, Log::new())
+    };
+    assert_cuts_agree(make, b"ab");
+}

@@ -36,7 +36,8 @@ impl fmt::Debug for Transcript {
 ///
 /// # Panics
 ///
-/// If two transcripts differ. The message names the cut, and shows both.
+/// If two transcripts differ: the message names the cut, and shows both. And if the protocol panics,
+/// which is a bug even if it does so with every cut.
 pub fn assert_cuts_agree<P: Protocol>(make: impl Fn() -> Driver<P>, input: &[u8]) -> Transcript {
     let whole = transcript(&make, &[input], usize::MAX);
     let bytes: Vec<&[u8]> = input.chunks(1).collect();
@@ -70,5 +71,7 @@ fn transcript<P: Protocol>(
     }
     driver.end();
     let has_ended = !driver.is_alive();
+    let has_panicked = driver.test().instance().stats().read().panicked > 0;
+    assert!(!has_panicked, "the protocol has failed: {:?}", driver.failures());
     Transcript { output: driver.take_received(), failures: driver.failures(), has_ended }
 }
