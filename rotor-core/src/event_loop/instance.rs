@@ -158,6 +158,18 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         loop_state.core.next_deadline(&*self.environment, &loop_state.repeated, &self.control)
     }
 
+    /// Returns how long code that embeds the loop may wait, if no event comes before, until it takes
+    /// the next turn: the time that is left until [`next_deadline`](LoopInstance::next_deadline),
+    /// zero if that has passed. `None` means that the loop waits for events only.
+    ///
+    /// The loop reads its clock for this, because the embedding code may have been busy since the
+    /// last turn.
+    #[doc(alias = "poll_timeout")]
+    pub fn max_wait(&self) -> Option<Duration> {
+        let next = self.next_deadline()?;
+        Some(next - self.environment.refresh_now())
+    }
+
     /// Returns the loop's time: the result of the last reading of its clock.
     pub fn now(&self) -> Time {
         self.environment.now()

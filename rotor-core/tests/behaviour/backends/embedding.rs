@@ -181,3 +181,28 @@ fn the_time_limit_of_a_turn_counts_from_its_call() {
     assert_eq!(manual.take_waits(), [Some(called + Duration::from_secs(1))]);
     instance.turn(Some(Duration::MAX)).expect("there is a time to wait for");
 }
+
+#[test]
+fn the_wait_of_an_embedding_program_is_what_is_left_now() {
+    let manual = Manual::new();
+    let mut instance =
+        manual.creator::<Actor<()>>(&Config::new().exit(ExitPolicy::OnRequest)).instantiate(());
+    assert_eq!(instance.max_wait(), None);
+    let mut kept = None;
+    let made = instance.add_machine_with(|scope| {
+        kept = Some(scope.notifier());
+        Response::ok(actor(|_, _: &mut Scope<'_, ()>| Response::keep(())))
+            .deadline(scope.now() + Duration::from_millis(100))
+    });
+    made.expect("there is room");
+    assert_eq!(instance.max_wait(), Some(Duration::from_millis(100)));
+    // The embedding program is busy with something else, and then asks again.
+    manual.advance(Duration::from_millis(30));
+    assert_eq!(instance.max_wait(), Some(Duration::from_millis(70)));
+    manual.advance(Duration::from_secs(1));
+    assert_eq!(instance.max_wait(), Some(Duration::ZERO));
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    assert_eq!(instance.max_wait(), None);
+    assert!(kept.expect("the closure ran").wakeup());
+    assert_eq!(instance.max_wait(), Some(Duration::ZERO), "it is due");
+}
