@@ -1,7 +1,7 @@
 //! Asks a resolver one question, and stores the answer in the context.
 
 use rotor::dns::{Dns, LookupResult, Question};
-use rotor::stream::{HasResolver, HostName, ResolveResult};
+use rotor::stream::{HostName, ResolveResult};
 use rotor::{Future, Infallible, Machine, Outcome, Response, Scope};
 
 /// The question.

@@ -27,6 +27,18 @@ impl Dns {
         &self.records
     }
 
+    /// Returns the service that looks up the addresses of a host as other programs do: first it
+    /// reads the text as an address, then it looks into the hosts file, then it tries the search
+    /// list. A text with a colon that is neither an address nor in the hosts file, because of a
+    /// port or a zone, is refused at once ([`NameError::Colon`](crate::NameError::Colon),
+    /// [`Zone`](crate::NameError::Zone)).
+    ///
+    /// A context that has this handle returns the service from its
+    /// [`HasResolver::addresses`](rotor_stream::HasResolver::addresses).
+    pub fn addresses(&self) -> &AddressService {
+        &self.addresses
+    }
+
     /// Returns the resolver's counters. `RotorCollector::counters` of `rotor-metrics` takes them
     /// for a page of metrics.
     pub fn counters(&self) -> &Arc<DnsCounters> {
@@ -35,11 +47,6 @@ impl Dns {
 }
 
 impl HasResolver for Dns {
-    /// Returns the service that looks up the addresses of a host as other programs do: first it
-    /// reads the text as an address, then it looks into the hosts file, then it tries the search
-    /// list. A text with a colon that is neither an address nor in the hosts file, because of a
-    /// port or a zone, is refused at once ([`NameError::Colon`](crate::NameError::Colon),
-    /// [`Zone`](crate::NameError::Zone)).
     fn addresses(&self) -> &AddressService {
         &self.addresses
     }

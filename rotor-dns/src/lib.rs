@@ -42,7 +42,7 @@
 //! |--|--|
 //! | [`Resolver`], [`ResolverConfig`], [`Dns`] | the machine, its settings, its handle |
 //! | [`Question`], [`Kind`], [`Name`]; [`RecordSet`], [`Data`] | questions; answers |
-//! | [`LookupError`], [`ServerFault`] | why there is no answer, and whose fault that is |
+//! | [`LookupError`], [`ServerFault`] | why there is no answer, and whose fault that is; for addresses, [`ResolveError`](rotor_stream::ResolveError) |
 //! | [`DnsCounters`] | how lookups end, how many the cache answers, how servers behave |
 //! | [`ResolvConf`], [`Hosts`] | `/etc/resolv.conf` and `/etc/hosts` |
 //! | [`SystemResolver`] | the system's `getaddrinfo` behind the same handle |

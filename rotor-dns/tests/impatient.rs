@@ -18,7 +18,7 @@ use rotor_core::{BoxError, Compose2, Future, Infallible, Machine, Outcome, Respo
 use rotor_dns::{Dns, LookupError, ResolvConf, Resolver, ResolverConfig};
 use rotor_sim::net::SimNet;
 use rotor_sim::{Check, Sim};
-use rotor_stream::{HasResolver, ResolveResult};
+use rotor_stream::ResolveResult;
 
 const HOSTS: u64 = 12;
 const ROUNDS: u32 = 60;

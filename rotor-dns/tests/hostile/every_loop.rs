@@ -7,7 +7,6 @@ use rotor_core::{BlockingReply, Compose2, Config, ExitPolicy};
 use rotor_dns::{
     Data, Dns, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver, ResolverConfig,
 };
-use rotor_stream::HasResolver;
 
 use crate::loops::{OnLoop, Rig, local, on_every_loop};
 use crate::machine::{NameServer, Served};

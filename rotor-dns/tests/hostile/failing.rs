@@ -6,7 +6,7 @@ use rotor_core::net::Inet;
 use rotor_dns::{
     Kind, LookupError, LookupResult, ResolvConf, Resolver, ResolverConfig, ServerFault,
 };
-use rotor_stream::{HasResolver, ResolveError};
+use rotor_stream::ResolveError;
 
 use crate::scripted::{Act, Server};
 use crate::wire::{self, A, alias, asked, found, name, record, reply, truncated};

@@ -27,7 +27,7 @@ use rotor_dns::{
     Data, Dns, Kind, LookupError, LookupResult, Name, Question, ResolvConf, Resolver,
     ResolverConfig, ServerFault,
 };
-use rotor_stream::{HasResolver, ResolveError, ResolveResult};
+use rotor_stream::{ResolveError, ResolveResult};
 use scripted::{Act, Server};
 use wire::{
     A, AAAA, CNAME, MX, PTR, SRV, TXT, address, alias, asked, authority, found, name, record, reply,

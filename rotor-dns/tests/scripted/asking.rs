@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rotor_dns::{LookupError, ResolvConf, ResolverConfig, ServerFault};
 use rotor_sim::{Fault, Faults, Network};
-use rotor_stream::{HasResolver, ResolveError};
+use rotor_stream::ResolveError;
 
 use crate::machine::Served;
 use crate::wire::{self, AAAA, address, alias, asked, found, name, record, reply, truncated};

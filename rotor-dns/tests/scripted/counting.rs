@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use rotor_core::{Description, Machine};
 use rotor_dns::{ResolvConf, Resolver, ResolverConfig};
-use rotor_stream::HasResolver;
 
 use crate::machine::Served;
 use crate::wire::{AAAA, asked, reply, truncated};

@@ -6,7 +6,6 @@ use rotor_core::Loop;
 use rotor_dns::{ResolvConf, Resolver, ResolverConfig};
 use rotor_sim::net::SimNet;
 use rotor_sim::{Network, Sim};
-use rotor_stream::HasResolver;
 
 use crate::machine::Served;
 use crate::simulated::serving;

@@ -28,7 +28,7 @@ use rotor_dns::{
 };
 use rotor_sim::net::SimNet;
 use rotor_sim::{Host, Network, Sim};
-use rotor_stream::{HasResolver, HostName, ResolveError, ResolveResult};
+use rotor_stream::{HostName, ResolveError, ResolveResult};
 use simulated::serving;
 use wire::{SOA, address, asked, found, name, record, reply};
 
