@@ -5,7 +5,8 @@ use std::net::{TcpListener, UdpSocket};
 use crate::support::run_example;
 
 /// Programs whose first argument is a numeric address.
-const PROGRAMS: [&str; 19] = [
+const PROGRAMS: [&str; 20] = [
+    "backend_pool",
     "tcp_echo_server",
     "udp_echo_server",
     "udp_sessions",

@@ -10,6 +10,7 @@
 )]
 
 mod arguments;
+mod backend_pool;
 #[path = "../certificates.rs"]
 mod certificates;
 mod descriptors;

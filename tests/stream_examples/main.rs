@@ -2,6 +2,7 @@
 //! at every point, and writes are partial; the output must be the same.
 #![forbid(unsafe_code)]
 
+mod backend_pool;
 mod cuts;
 mod key_value;
 mod line_chat;
