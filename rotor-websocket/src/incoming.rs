@@ -45,9 +45,11 @@ pub(crate) struct Incoming {
     /// The input cannot hold what would be waited for: frames are taken as they arrive, however
     /// short they are.
     pub(crate) is_stepwise: bool,
-    /// How many bytes were decompressed since this was last reset: the larger one of the output and
-    /// the cost of the input.
+    /// How many bytes were decompressed in this turn: the larger one of the output and the cost of
+    /// the input.
     pub(crate) inflated: usize,
+    /// The time of that turn.
+    pub(crate) inflated_at: Time,
 }
 
 /// How messages are decompressed.
@@ -137,6 +139,7 @@ impl Incoming {
             control: Bucket::new(),
             is_stepwise: false,
             inflated: 0,
+            inflated_at: Time::ZERO,
         }
     }
 

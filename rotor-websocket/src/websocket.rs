@@ -72,8 +72,10 @@ impl<H: Handler> WebSocket<H> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, H::Context>,
     ) -> InputOutcome {
-        self.incoming.inflated = 0;
         let (limits, now) = (Limits::of(&self.link.config), scope.now());
+        if std::mem::replace(&mut self.incoming.inflated_at, now) != now {
+            self.incoming.inflated = 0;
+        }
         self.link.record_unread(transport.input.len(), now);
         for frame in 0..FRAMES_MAX[usize::from(self.link.outgoing.is_client())] {
             if self.link.is_dropped {
@@ -427,7 +429,9 @@ impl<H: Handler> Protocol for WebSocket<H> {
         scope: &mut Scope<'_, H::Context>,
     ) -> Intent<Self> {
         self.link.record_taken(transport.unsent_len(), scope.now());
-        self.link.has_yielded = false;
+        if std::mem::take(&mut self.link.has_yielded) {
+            self.incoming.inflated = 0;
+        }
         if !self.link.is_closing() {
             let output = &mut *transport.output;
             self.link.call(&mut self.handler, output, scope, H::wakeup);

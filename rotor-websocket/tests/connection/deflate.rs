@@ -324,3 +324,28 @@ fn a_drain_waits_for_an_inflating_message_that_waits_for_room() {
     let expected = [format!("text {broadcast}"), "binary 100000".into(), "close 1001".into()];
     assert_eq!(shown_frames(&driver.take_received()), expected);
 }
+
+/// A turn reads its input in several pieces, and there is a call for each.
+#[test]
+fn messages_that_a_turn_reads_in_pieces_share_its_budget_of_decompression() {
+    const MAX: usize = 1 << 20;
+    let (mut driver, counters) = open_reading(false, WebSocketConfig::new());
+    let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
+    // Sixteen of them fill a block of 16 KiB, and become a little less than a turn may decompress.
+    let unlike: Vec<u8> = noise(1_050).iter().map(|byte| b'0' + byte % 64).collect();
+    let message = [b"say ", &unlike[..], &[b'x'; 60_000]].concat();
+    let small = frame(0xc1, compressed_bytes(&mut codec, &message));
+    assert!((960..1_020).contains(&small.len()), "{}", small.len());
+    driver.peer().send(&small.repeat(200));
+    let mut heard = driver.context().events.len();
+    let most = (0..20).map(|_| {
+        driver.test().turn();
+        let before = std::mem::replace(&mut heard, driver.context().events.len());
+        (heard - before) * message.len()
+    });
+    let most = most.max().expect("there are turns");
+    assert!((MAX / 2..MAX + 64_000).contains(&most), "{most} bytes in a turn");
+    driver.settle();
+    assert_eq!(driver.context().events.len(), 201);
+    assert!((8..=16).contains(&counters.inflated_in_turns()), "{counters:?}");
+}
