@@ -15,6 +15,9 @@ use crate::outgoing::{Outgoing, opcode_of};
 /// forms are kept as long as the message. So it can take up to 8 times its length, but usually
 /// takes little more than its length. The [level](crate::Deflate::level) is that of the first peer.
 ///
+/// A peer with [context take-over](crate::Deflate::context_takeover) gets it uncompressed:
+/// compressing it for each such peer would cost what preparing it saves.
+///
 /// A server's messages are not masked, so all peers share one block of memory. A client's messages
 /// are masked, and therefore copied. Clones share the message, also between threads.
 ///

@@ -60,7 +60,8 @@ impl Deflate {
     }
 
     /// Sets whether a message may refer to earlier ones, in both directions, if the peer agrees.
-    /// Default: no. If yes, each connection has its own codecs, which take some 430 KB.
+    /// Default: no. If yes, each connection has its own codecs, which take some 430 KB, and
+    /// [prepared](crate::Prepared) messages, as those of a [room](crate::Room), are not compressed.
     #[doc(alias = "server_no_context_takeover")]
     #[doc(alias = "client_no_context_takeover")]
     pub fn context_takeover(mut self, yes: bool) -> Deflate {

@@ -61,6 +61,20 @@ fn messages_refer_to_earlier_ones_with_takeover() {
     assert!(lens[1] < lens[0] / 5 && lens[2] < lens[0] / 5, "{lens:?}");
 }
 
+#[test]
+fn prepared_messages_are_sent_uncompressed_with_takeover() {
+    let config = Deflate::new().context_takeover(true);
+    let (mut driver, _) = open_with(WebSocketConfig::new().deflate(config), "/", DEFLATE);
+    let text = "x".repeat(10_000);
+    for _ in 0..2 {
+        driver.send(&frame(TEXT, format!("prepared {text}")));
+        assert!(frames(&driver.take_received()) == [(TEXT, text.clone().into_bytes())]);
+        // They are not in the context of those that are compressed.
+        driver.send(&frame(TEXT, &text));
+        assert_eq!(frames(&driver.take_received())[0].0, 0xc1);
+    }
+}
+
 /// Compresses a message with the context of the previous ones.
 fn compressed(codec: &mut flate2::Compress, text: &str) -> Vec<u8> {
     let mut to = Vec::with_capacity(text.len() + 1_000);
