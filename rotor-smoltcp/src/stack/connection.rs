@@ -340,7 +340,7 @@ impl Connection {
 }
 
 /// Whether the peer will send nothing more.
-fn has_peer_ended(state: State) -> bool {
+pub(super) fn has_peer_ended(state: State) -> bool {
     match state {
         State::CloseWait | State::LastAck | State::Closing | State::TimeWait | State::Closed => {
             true

@@ -267,6 +267,36 @@ mod tests {
         });
     }
 
+    #[test]
+    fn bytes_behind_the_end_of_a_peer_are_ignored() {
+        for (is_ended, is_acknowledged) in [(false, true), (true, true), (true, false)] {
+            for_each_case(|mut peer| {
+                if is_ended {
+                    peer.stack.shutdown(peer.id, Shutdown::Write).expect("it is connected");
+                }
+                if is_acknowledged {
+                    peer.received_acks();
+                }
+                peer.send(FIN | ACK, b"0123456789");
+                let after_end = peer.number;
+                for _ in 0..2 {
+                    peer.number = after_end;
+                    peer.send(ACK, b"more");
+                    peer.send(FIN | ACK, b"and more");
+                    // Partly from before.
+                    peer.number = after_end.wrapping_sub(5);
+                    peer.send(ACK, b"56789");
+                    peer.received_acks();
+                    peer.clock.advance(Duration::from_secs(1));
+                }
+                assert_eq!((peer.read(), peer.read()), (10, 0));
+                peer.number = after_end;
+                peer.send(ACK, b"more");
+                assert_eq!(peer.read(), 0);
+            });
+        }
+    }
+
     /// TIME-WAIT is over before the peer's end is acknowledged.
     #[test]
     fn unread_bytes_outlive_a_turn_that_takes_longer_than_time_wait() {

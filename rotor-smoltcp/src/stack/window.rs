@@ -1,13 +1,14 @@
-//! Segments beyond the window that was offered, which smoltcp cannot be given as they are.
+//! Segments beyond what a peer may send, which smoltcp cannot be given as they are.
 //!
 //! * The window of a SYN has no scale (RFC 7323 §2.2), but smoltcp scales what it remembers of it.
 //!   Until it has offered another one, it takes more than its buffer can hold, and panics.
 //! * smoltcp takes as much of a segment as the window allows, but its end (FIN) in any case, so the
 //!   bytes beyond the window are lost. An honest peer may send such a segment, because a window in
 //!   large units is rounded down: its end can move back a little.
+//! * smoltcp takes bytes behind the end of a peer, too, and would deliver them after the end.
 
 use super::Stack;
-use super::connection::Connection;
+use super::connection::{Connection, has_peer_ended};
 use super::flow::{Control, Segment};
 use crate::slots::Id;
 
@@ -17,7 +18,7 @@ const FIRST_WINDOW_MAX: usize = u16::MAX as usize;
 impl Stack {
     /// Whether smoltcp can be given a segment of a connection. If the segment is beyond the window
     /// that was offered, offers the present one, and looks again. If it still is, the peer has to
-    /// send it again.
+    /// send it again. Bytes behind the end of the peer never fit (RFC 9293 §3.10.7.4).
     pub(super) fn fits_window(&mut self, id: Id, segment: &Segment, packet: &[u8]) -> bool {
         let shift = window_shift(self.config.receive_buffer_bytes);
         let fits = |stack: &Stack| {
@@ -38,6 +39,11 @@ impl Connection {
             return true;
         }
         let end = segment.number + segment.len;
+        if has_peer_ended(self.state())
+            && self.expected_number().is_some_and(|expected| end > expected)
+        {
+            return false;
+        }
         let window_ends = self.sequence.window_ends(shift);
         let is_within = |window_end| segment.number >= window_end || end <= window_end;
         if segment.control == Control::End && !window_ends.into_iter().flatten().all(is_within) {
