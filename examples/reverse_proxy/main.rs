@@ -37,11 +37,12 @@
 //!   authenticates nobody.
 //!
 //! If the upstream cannot be reached or violates the protocol, the response is 502; if too many
-//! requests wait, it is 503. If the upstream's response does not begin within 30 s, it is 504; this
-//! includes waiting for a connection and making one, which may take up to 10 s. If it pauses for
-//! 60 s later, it is cut off. A failure is logged at once, further ones within ten seconds in one
-//! line. A request that an upstream of HTTP/2 has not processed because it ends its connection, or
-//! has too many, is made again, with its body if that has at most 64 KiB; otherwise it is 503.
+//! requests wait, it is 503; if the head is larger than an upstream of HTTP/2 accepts, it is 431.
+//! If the upstream's response does not begin within 30 s, it is 504; this includes waiting for a
+//! connection and making one, which may take up to 10 s. If it pauses for 60 s later, it is cut off.
+//! A failure is logged at once, further ones within ten seconds in one line. A request that an
+//! upstream of HTTP/2 has not processed because it ends its connection, or has too many, is made
+//! again, with its body if that has at most 64 KiB; otherwise it is 503.
 //!
 //! A client of HTTP/1.1 that closes, or ends its side, while it waits gets what the upstream sends
 //! without a pause of more than 2 s; then the request is cancelled. Other proxies cancel it at once.

@@ -94,6 +94,8 @@
 //!   pool](https://github.com/rotor-rs/rotor/blob/main/doc/guide/http-client.md)
 //! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
+// `quick_error!` recurses several times for each variant of `ClientError`.
+#![recursion_limit = "256"]
 #![cfg_attr(
     not(feature = "http2"),
     allow(dead_code, reason = "what HTTP/2 alone calls stands beside what both versions call")

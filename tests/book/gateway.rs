@@ -67,6 +67,10 @@ fn rows() -> Vec<(&'static str, Vec<ClientError>)> {
         ("`Body`: too slow", vec![ClientError::Body(BodyError::TooSlow)]),
         ("`TooManyInterim`", vec![ClientError::TooManyInterim]),
         ("`Protocol`, `Reset`: of HTTP/2", vec![ClientError::Protocol(""), ClientError::Reset(2)]),
+        (
+            "`FieldsTooLarge`: the server says that it takes no such head (HTTP/2)",
+            vec![ClientError::FieldsTooLarge],
+        ),
         ("`Refused`: the server does not look at the request (HTTP/2)", vec![ClientError::Refused]),
         ("`ResponseTimeout`", vec![ClientError::ResponseTimeout]),
         ("`Deadline`, at whatever stage", stages.map(ClientError::Deadline).into()),

@@ -58,6 +58,12 @@ quick_error! {
         Refused {
             display("the server refused the request without processing it")
         }
+        /// The fields of the request are larger than the server has said that it accepts (HTTP/2:
+        /// SETTINGS_MAX_HEADER_LIST_SIZE), so it was not sent. Over HTTP/1.1, a server responds to
+        /// such a request with 431.
+        FieldsTooLarge {
+            display("the fields of the request are larger than the server accepts")
+        }
         /// The server reset the stream of the request (HTTP/2) before its response was complete.
         /// The code tells the reason (RFC 9113 §7).
         ///
@@ -278,7 +284,8 @@ impl ClientError {
             | ClientError::Protocol(_)
             | ClientError::ResponseTimeout
             | ClientError::Deadline(Stage::Sending | Stage::Receiving) => Fault::Peer,
-            ClientError::Request(_)
+            ClientError::FieldsTooLarge
+            | ClientError::Request(_)
             | ClientError::Unfinished(_)
             | ClientError::Panicked
             | ClientError::Unhandled => Fault::Caller,
@@ -301,6 +308,7 @@ impl ClientError {
                 | ClientError::Full
                 | ClientError::NoRoom(_)
                 | ClientError::Refused
+                | ClientError::FieldsTooLarge
                 | ClientError::Request(_)
                 | ClientError::Deadline(Stage::Waiting)
                 | ClientError::Unsent(_)
@@ -342,6 +350,7 @@ impl ClientError {
             | ClientError::BodiesFull
             | ClientError::NotStored(_)
             | ClientError::NoRoom(_) => Status::SERVICE_UNAVAILABLE,
+            ClientError::FieldsTooLarge => Status::REQUEST_HEADER_FIELDS_TOO_LARGE,
             ClientError::Request(_)
             | ClientError::Unfinished(_)
             | ClientError::Panicked

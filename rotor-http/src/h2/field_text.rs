@@ -25,10 +25,17 @@ pub(crate) fn next_line(text: &[u8], at: usize) -> Option<&[u8]> {
     rest.get(..memchr(b'\n', rest)?.checked_sub(1)?)
 }
 
-/// Encodes a field line. RFC 9113 §8.2.2: fields that govern a connection of HTTP/1.1 are omitted
-/// in HTTP/2.
+/// Encodes a field line, unless the field does not exist in HTTP/2.
 pub(crate) fn put_field(line: &[u8], encoder: &HpackEncoder, block: &mut Vec<u8>) {
-    let Some(colon) = memchr(b':', line) else { return };
+    if let Some((name, value)) = field_of(line) {
+        encoder.field(name, value, block);
+    }
+}
+
+/// Returns the name and the value of a field line. RFC 9113 §8.2.2: fields that govern a connection
+/// of HTTP/1.1 are omitted in HTTP/2.
+pub(crate) fn field_of(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = memchr(b':', line)?;
     let (name, mut value) = (&line[..colon], line.get(colon + 2..).unwrap_or_default());
     let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     // RFC 9113 §8.2.1: "A field value MUST NOT start or end with an ASCII whitespace character". In
@@ -41,9 +48,7 @@ pub(crate) fn put_field(line: &[u8], encoder: &HpackEncoder, block: &mut Vec<u8>
         10 => name.eq_ignore_ascii_case(b"Connection"),
         _ => false,
     };
-    if !is_connection_field {
-        encoder.field(name, value, block);
-    }
+    (!is_connection_field).then_some((name, value))
 }
 
 #[cfg(test)]

@@ -30,6 +30,9 @@ pub struct PeerSettings {
     pub frame_bytes_max: u32,
     /// The maximum number of concurrent streams that this side opens.
     pub streams_max: u32,
+    /// How many bytes of fields it accepts in a head, with 32 more for each field; `u32::MAX` if it
+    /// has not said.
+    pub list_bytes_max: u32,
     /// Whether it accepts requests for other protocols on a stream (RFC 8441 §3).
     pub connect_protocol: bool,
 }
@@ -61,6 +64,7 @@ impl PeerSettings {
                     return Err(Violation::protocol("MAX_FRAME_SIZE is not within its bounds"));
                 }
                 setting::MAX_FRAME_SIZE => self.frame_bytes_max = value,
+                setting::MAX_HEADER_LIST_SIZE => self.list_bytes_max = value,
                 // RFC 8441 §3: 0 or 1, and not 0 after 1.
                 setting::ENABLE_CONNECT_PROTOCOL
                     if value > 1 || (value == 0 && self.connect_protocol) =>
@@ -85,6 +89,7 @@ impl Default for PeerSettings {
             frame_bytes_max: PAYLOAD_BYTES_MAX as u32,
             // RFC 9113 §6.5.2: "there is no limit to this value" initially.
             streams_max: u32::MAX,
+            list_bytes_max: u32::MAX,
             connect_protocol: false,
         }
     }
@@ -112,8 +117,9 @@ mod tests {
         for (pairs, settings, change) in [
             (&[][..], defaults, 0),
             (&[(1, 0)], PeerSettings { header_table_size: 0, ..defaults }, 0),
-            (&[(2, 0), (2, 1), (6, 0), (0xff, 7)], defaults, 0),
+            (&[(2, 0), (2, 1), (7, 0), (0xff, 7)], defaults, 0),
             (&[(3, 9), (3, 0)], PeerSettings { streams_max: 0, ..defaults }, 0),
+            (&[(6, 9), (6, 0)], PeerSettings { list_bytes_max: 0, ..defaults }, 0),
             (&[(8, 0), (8, 1), (8, 1)], PeerSettings { connect_protocol: true, ..defaults }, 0),
             (&[(4, 0)], PeerSettings { initial_window: 0, ..defaults }, -65_535),
             (&[(4, 1), (4, 65_536)], PeerSettings { initial_window: 65_536, ..defaults }, 1),

@@ -110,3 +110,30 @@ fn a_body_goes_on_if_the_going_upstream_processes_its_request() {
     assert!(head.starts_with("HTTP/1.1 200 ") && answer.contains("hi"), "{head}");
     assert!(bodies.recv_timeout(PATIENCE).expect("taken") == body(60_000).as_bytes());
 }
+
+/// Some servers end the connection for such a head, with the requests of all other clients.
+#[test]
+fn a_head_larger_than_the_upstream_accepts_is_431_and_is_not_sent() {
+    let (address, connections) = upstream(|client, _| {
+        read_request(client);
+        // SETTINGS_MAX_HEADER_LIST_SIZE: 1,000 bytes.
+        client.write_all(&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 6, 0, 0, 3, 232]).expect("it reads");
+        for stream in [1, 3] {
+            let [mut head, mut data] = [head_frame("200"), frame(0, 1, b"hi")];
+            (head[8], data[8]) = (stream, stream);
+            client.write_all(&[head, data].concat()).expect("the proxy reads");
+            let mut header = [0; 9];
+            // Up to the next HEADERS, which the second time never come.
+            while header[3] != 1 && client.read_exact(&mut header).is_ok() {
+                client.read_exact(&mut vec![0; header[2].into()]).expect("a short payload");
+            }
+        }
+    });
+    let proxy = proxy_to_url(&format!("h2c://{address}/"));
+    let large = format!("X: {}\r\n", "x".repeat(1_000));
+    for (fields, status) in [("", 200), (&*large, 431), ("", 200)] {
+        let (head, _) = ask(&proxy, "GET /", fields, "");
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{head}");
+    }
+    assert_eq!(connections.try_iter().count(), 1);
+}

@@ -48,6 +48,7 @@ fn every_error_has_its_fault_and_gateway_status() {
         (ClientError::TooManyInterim, Fault::Peer, true, 502),
         (ClientError::Refused, Fault::Peer, false, 503),
         (ClientError::Reset(2), Fault::Peer, true, 502),
+        (ClientError::FieldsTooLarge, Fault::Caller, false, 431),
         (ClientError::Protocol("why"), Fault::Peer, true, 502),
         (ClientError::ResponseTimeout, Fault::Peer, true, 504),
         (ClientError::Deadline(Stage::Waiting), Fault::Here, false, 504),

@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use crate::h2::field_text::{next_line, put_field};
+use crate::h2::field_text::{field_of, next_line, put_field};
 use crate::h2::hpack::HpackEncoder;
 use crate::semantics::grammar::trim;
 
@@ -53,6 +53,49 @@ pub(super) fn encode(
     // sent.
     encoder.discard_block();
     None
+}
+
+/// Returns whether the fields that [`encode`] makes of a head are no larger than this: the bytes of
+/// their names and values, with 32 more for each (RFC 9113 §6.5.2).
+pub(super) fn fits(
+    text: &[u8],
+    is_secure: bool,
+    is_extended_connect: bool,
+    list_bytes_max: u32,
+) -> bool {
+    /// No line of a field is shorter: a name of one letter, and no value. It counts 33 bytes.
+    const LINE_MIN: usize = b"a: \r\n".len();
+    /// More than the pseudo-fields count, besides what is in the text.
+    const PSEUDO_FIELDS: usize = 5 * (32 + b":authority".len()) + b"https".len();
+    let max = list_bytes_max as usize;
+    // Nearly all heads are so small that it does not matter which of the bytes count.
+    text.len().div_ceil(LINE_MIN) * 33 + PSEUDO_FIELDS <= max
+        || list_bytes(text, is_secure, is_extended_connect).is_none_or(|bytes| bytes <= max)
+}
+
+/// Returns how large the fields of a head are, if it is complete.
+fn list_bytes(text: &[u8], is_secure: bool, is_extended_connect: bool) -> Option<usize> {
+    let first = next_line(text, 0)?;
+    let mut parts = first.split(|&byte| byte == b' ');
+    let (method, target) = (parts.next()?, parts.next()?);
+    let protocol = find_field(text, b"upgrade:").filter(|_| is_extended_connect);
+    let method = if protocol.is_some() { b"CONNECT" } else { method };
+    let scheme: &[u8] = if is_secure { b"https" } else { b"http" };
+    let size = |(name, value): (&[u8], &[u8])| name.len() + value.len() + 32;
+    let mut bytes = size((b":method", method))
+        + size((b":scheme", scheme))
+        + size((b":authority", find_field(text, b"host:")?))
+        + size((b":path", target))
+        + protocol.map_or(0, |protocol| size((b":protocol", protocol)));
+    let mut at = first.len() + 2;
+    loop {
+        let line = next_line(text, at)?;
+        at += line.len() + 2;
+        if line.is_empty() {
+            return Some(bytes);
+        }
+        bytes += field_of(line).filter(|_| is_sent(line)).map_or(0, size);
+    }
 }
 
 /// Returns whether a field is sent. The host is in `:authority`. RFC 9113 §8.2.2: `te` must have
@@ -108,6 +151,32 @@ mod tests {
         assert_eq!(block[0], 0x20, "the acknowledgement is not lost to heads that were not whole");
         let head = ":method=GET\n:scheme=https\n:authority=h:1\n:path=/a?b\n";
         assert_eq!(fields(&block), format!("{head}x-a=b: c\ne=\nte=Trailers\n"));
+    }
+
+    #[test]
+    fn the_size_of_the_fields_is_that_of_what_is_sent() {
+        let lines = "Host: h:1\r\nUpgrade: x\r\nE: \r\nTE: gzip\r\nTE:  Trailers\t \r\nConnection: upgrade\r\n";
+        let many = "a: \r\n".repeat(9);
+        for text in [
+            format!("GET / HTTP/1.1\r\n{lines}\r\nbody"),
+            format!("OPTIONS * HTTP/1.1\r\nHost: a\r\n{many}\r\nB: c\r\n\r\n"),
+            "POST /a?b HTTP/1.1\r\nHost: h\r\n\r\n".to_owned(),
+        ] {
+            for (is_secure, is_extended_connect) in [(false, false), (true, false), (true, true)] {
+                let text = text.as_bytes();
+                let mut block = Vec::new();
+                encode(text, is_secure, is_extended_connect, &mut HpackEncoder::new(), &mut block);
+                // A separator and a line end for each field.
+                let sent = fields(&block);
+                let bytes = sent.len() + sent.lines().count() * (32 - 2);
+                let fits = |max: usize| fits(text, is_secure, is_extended_connect, max as u32);
+                let case = format!("{} {is_extended_connect}", text.escape_ascii());
+                assert_eq!(list_bytes(text, is_secure, is_extended_connect), Some(bytes), "{case}");
+                for max in 0..2_000 {
+                    assert_eq!(fits(max), max >= bytes, "{max} {case}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! Sends frames. Requests take turns, and the output stays below its high-water mark, so that a
 //! large body delays no other request.
 
-use super::head_text::{encode, names_one_protocol};
+use super::head_text::{encode, fits, names_one_protocol};
 use super::steps::PRIORITY;
 use super::{Phase, Streams};
+use crate::client::error::ClientError;
 use crate::client::exchange::Exchange;
 use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::client::request_source::RequestSource;
 use crate::frame_output::{Data, DataOutcome, SentData, TrailerOutput, room};
 use crate::h2::frame::PAYLOAD_BYTES_MAX;
-use crate::h2::{StreamEvent, TurnOutcome};
+use crate::h2::{ErrorCode, StreamEvent, TurnOutcome};
 use crate::no_upgrade::is_possible;
 use crate::tunnel::Event;
 
@@ -20,7 +21,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         self.waits_for_room = false;
         while let Some(key) = self.schedule.next_stream() {
             let Some(at) = self.find_child(key) else { break };
-            if self.reroute_upgrade(at, io) {
+            if self.reroute_upgrade(at, io) || self.refuse_large_head(at, io) {
                 continue;
             }
             let turn = self.send(at, io);
@@ -89,6 +90,26 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         let job =
             child.exchange.as_mut().and_then(|exchange| exchange.reclaim_for_rerouting(io.config));
         self.reroute_to_http1(at, job, io)
+    }
+
+    /// Fails a request that is about to be sent, if its fields are larger than the server has said
+    /// that it accepts. It might end the connection for them, and so fail all other requests there.
+    /// Returns whether the request was refused.
+    fn refuse_large_head(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
+        let child = &mut self.children[at];
+        let list_bytes_max = self.frames.peer().list_bytes_max;
+        if child.stream.is_some() || list_bytes_max == u32::MAX {
+            return false;
+        }
+        let is_secure = io.transport.is_secure();
+        let may_ask = self.frames.peer().connect_protocol && child.offers_upgrade();
+        let text = child.output.front();
+        let is_extended_connect = may_ask && names_one_protocol(text);
+        if fits(text, is_secure, is_extended_connect, list_bytes_max) {
+            return false;
+        }
+        self.fail_and_reset(at, ClientError::FieldsTooLarge, ErrorCode::Cancel, io);
+        true
     }
 
     /// Sends one frame of a child, or all frames of a head.

@@ -317,3 +317,26 @@ fn connect_and_http1_upgrades_are_not_sent_on_http2() {
     server.send(&headers(1, &[(":status", "101")], false));
     assert_eq!(server.outcome(1), "Peer: Head(UnexpectedSwitch)");
 }
+
+/// RFC 9113 §6.5.2: the bytes of names and values, and 32 for each field. A server may end the
+/// connection for larger fields, with all requests on it.
+#[test]
+fn a_request_with_fields_beyond_the_servers_limit_fails_alone() {
+    // `:method: GET`, `:scheme: http`, `:authority: h`, `:path: /`.
+    let size: u32 = 10 + 11 + 11 + 6 + 4 * 32;
+    for (max, outcome) in [(size - 1, "Caller: FieldsTooLarge"), (size, "nothing yet")] {
+        let config = ClientConfig::new().http2(http2());
+        // The first one is sent before the limit is known.
+        let mut server = Server::of(config, &[(6, max)], [Probe::get("/")]);
+        server.add_request(Probe::get("/"));
+        assert_eq!((server.outcome(1).as_str(), server.end()), (outcome, None), "{max}");
+        server.send(&settings(&[(6, max + 1)]));
+        server.add_request(Probe::get("/"));
+        assert_eq!(server.request_lines().len(), 2 + usize::from(max == size));
+        server.send(&page(1, "one"));
+        server.send(&page(3, "two"));
+        let last = 2 - usize::from(max == size);
+        assert_eq!([0, last].map(|at| server.outcome(at)), ["200 one", "200 two"]);
+        assert_eq!(server.end(), None);
+    }
+}
