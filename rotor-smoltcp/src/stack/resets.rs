@@ -194,18 +194,21 @@ mod tests {
 
     #[test]
     fn the_end_of_a_peer_uses_one_sequence_number() {
-        for_each_case(|mut peer| {
-            peer.send(ACK, b"0123456789");
-            peer.send(FIN | ACK, b"");
-            peer.received_acks();
-            assert_eq!(peer.read(), 10);
-            peer.clock.advance(Duration::from_secs(1));
-            peer.send_at_offset(1, RESET, b"");
-            assert!(peer.stack.is_connected(peer.id));
-            assert_eq!(peer.received_acks(), [peer.number]);
-            peer.send(RESET, b"");
-            assert!(!peer.stack.is_connected(peer.id));
-        });
+        // A reset may have a text (RFC 9293 §3.5.3).
+        for text in [&b""[..], b"the reason"] {
+            for_each_case(|mut peer| {
+                peer.send(ACK, b"0123456789");
+                peer.send(FIN | ACK, b"");
+                peer.received_acks();
+                assert_eq!(peer.read(), 10);
+                peer.clock.advance(Duration::from_secs(1));
+                peer.send_at_offset(1, RESET, text);
+                assert!(peer.stack.is_connected(peer.id));
+                assert_eq!(peer.received_acks(), [peer.number]);
+                peer.send(RESET, text);
+                assert!(!peer.stack.is_connected(peer.id));
+            });
+        }
     }
 
     #[test]

@@ -35,7 +35,8 @@ impl Stack {
 
 impl Connection {
     fn fits_window(&self, segment: &Segment, shift: u8) -> bool {
-        if segment.len == 0 {
+        // Of a reset, nothing is taken but that it is one.
+        if segment.len == 0 || segment.control == Control::Reset {
             return true;
         }
         let end = segment.number + segment.len;
