@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use quick_error::quick_error;
@@ -69,14 +70,18 @@ impl TlsClient {
 
     /// Returns a target for a server by its name, as in a URL. The context's
     /// [resolver](rotor_stream::HasResolver) looks the name up, and the server's certificate must
-    /// contain it.
+    /// contain it. A dot at its end means that it is complete: no search list is tried (RFC 1034
+    /// §3.1).
     ///
     /// # Errors
     ///
     /// As for [`to`](TlsClient::to).
     pub fn to_host(&self, name: &str, port: u16) -> Result<TlsTarget<Host>, NameError> {
-        let address = Host::new(bare(name).to_ascii_lowercase(), port);
-        self.to(address, name)
+        let mut host = bare(name).to_ascii_lowercase();
+        if name.ends_with('.') && host.parse::<IpAddr>().is_err() {
+            host.push('.');
+        }
+        self.to(Host::new(host, port), name)
     }
 }
 

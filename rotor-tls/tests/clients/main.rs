@@ -92,6 +92,7 @@ fn server_names_are_parsed_like_hosts_of_urls() {
         ("Example.COM", Some("example.com")),
         ("example.com.", Some("example.com")),
         ("127.0.0.1", Some("127.0.0.1")),
+        ("127.0.0.1.", Some("127.0.0.1")),
         ("[::1]", Some("::1")),
         ("::1", Some("::1")),
         ("", None),
@@ -105,7 +106,12 @@ fn server_names_are_parsed_like_hosts_of_urls() {
         let target = tls.to_host(name, 443);
         assert_eq!(target.as_ref().ok().map(|target| target.name()), expected, "{name}");
         match target {
-            Ok(target) => assert_eq!(&*target.address().name, target.name()),
+            // A resolver tries no search list for a name with a dot at its end.
+            Ok(target) => {
+                let is_complete = name == "example.com.";
+                let host = format!("{}{}", target.name(), if is_complete { "." } else { "" });
+                assert_eq!(&*target.address().name, host);
+            }
             Err(error) => assert!(error.to_string().contains(&format!("{name:?}")), "{error}"),
         }
     }
@@ -117,7 +123,9 @@ fn targets_are_equal_if_address_name_and_client_are() {
     let (tls, other) = (issuer.client(), issuer.client());
     let target = tls.to_host("example.com", 443).expect("a name");
     for (same, that) in [
-        (true, tls.to_host("EXAMPLE.com.", 443)),
+        (true, tls.to_host("EXAMPLE.com", 443)),
+        (true, tls.to(target.address().clone(), "example.com.")),
+        (false, tls.to_host("example.com.", 443)),
         (true, tls.clone().to_host("example.com", 443)),
         (false, tls.to_host("example.org", 443)),
         (false, tls.to_host("example.com", 8443)),
