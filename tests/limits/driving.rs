@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{Config, Loop, LoopInstance, Machine, Response, Stats, Time};
+use rotor_bench::process::raise_descriptor_limit;
 
 use crate::echo::{CountsEchoes, EchoServer};
 
 /// How long a test waits before it gives up. It is far longer than anything here takes, so it does
 /// not measure speed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
 
 /// More turns than any test here needs, unless the loop spins.
 const TURNS_MAX: usize = 2_000;
@@ -19,6 +20,12 @@ const TURNS_MAX: usize = 2_000;
 /// Tells a loop that spins from one that works: it must be idle this many turns after the last
 /// event.
 const TURNS_TO_IDLE: usize = 10;
+
+/// Allows this process more descriptors than the 1,024 that are usual: several tests at a time hold
+/// both ends of hundreds of connections.
+pub(crate) fn allow_many_sockets() {
+    raise_descriptor_limit().expect("up to the hard limit");
+}
 
 #[derive(Default)]
 pub(crate) struct Total {
@@ -36,6 +43,7 @@ pub(crate) fn echo_servers(
     config: &Config,
     count: usize,
 ) -> (LoopInstance<EchoServer<Total, TcpListener>>, Vec<SocketAddr>) {
+    allow_many_sockets();
     let mut creator = Loop::new(config).expect("a descriptor is left");
     let mut addresses = Vec::new();
     for _ in 0..count {

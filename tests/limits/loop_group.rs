@@ -12,7 +12,7 @@ use rotor::net::{ListenOptions, TcpListener, TcpListeners};
 use rotor::threads::LoopGroup;
 use rotor::{Config, Exit, Loop, Response, StatsHandle};
 
-use crate::driving::{PATIENCE, Total};
+use crate::driving::{PATIENCE, Total, allow_many_sockets};
 use crate::echo::EchoServer;
 
 /// Enough clients that both loops get some: the chance that one loop gets all is 2⁻⁶³.
@@ -21,6 +21,7 @@ const CLIENTS: usize = 64;
 /// Starts two loops on one address. The first has room for one connection. Also returns the stats
 /// of each, in order.
 fn start() -> (LoopGroup, SocketAddr, Vec<StatsHandle>) {
+    allow_many_sockets();
     let any = (Ipv4Addr::LOCALHOST, 0).into();
     let listeners = TcpListeners::bind(any, &ListenOptions::new(), 2).expect("a free port");
     let address = listeners.local_address();

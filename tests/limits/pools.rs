@@ -13,7 +13,7 @@ use rotor::net::{ListenOptions, TcpListener, TcpListeners};
 use rotor::threads::LoopGroup;
 use rotor::{Config, Loop, OffloadPool};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(100);
 
 /// The event that slow queries wait for.
 #[derive(Default)]

@@ -19,7 +19,7 @@ use rotor::{
     StuckReport,
 };
 
-use crate::driving::PATIENCE;
+use crate::driving::{PATIENCE, allow_many_sockets};
 
 /// Enough clients that both loops get some: the chance that one loop gets all is 2⁻⁶³.
 const CLIENTS: usize = 64;
@@ -142,6 +142,7 @@ struct Group {
 impl Group {
     /// Returns when the watchdog has named the loop that is stuck.
     fn start(way: Way, queues: Queues) -> Group {
+        allow_many_sockets();
         let any: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
         let listeners = match queues {
             Queues::Own => TcpListeners::bind(any, &ListenOptions::new(), 2),
