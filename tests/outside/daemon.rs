@@ -2,12 +2,14 @@
 #![expect(clippy::disallowed_methods, reason = "a test that waits for the port of another program")]
 
 use std::fs::{self, File};
-use std::net::{TcpListener, TcpStream};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rotor_test_kit::{Directory, Process};
+use socket2::{Domain, Socket, Type};
 
 use crate::support::PATIENCE;
 
@@ -20,6 +22,8 @@ pub(crate) struct Daemon {
     process: Process,
     directory: Directory,
     pub(crate) port: u16,
+    /// Keeps the port from all who do not ask for it by its number.
+    _reserved: Socket,
 }
 
 impl Daemon {
@@ -38,15 +42,12 @@ impl Daemon {
 
     fn start_once(command: impl Fn(&Path, u16) -> Command) -> Result<Daemon, String> {
         let directory = Directory::create();
-        // A port that was free a moment ago.
-        let free = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-        let port = free.local_addr().expect("it is bound").port();
-        drop(free);
+        let (reserved, port) = reserve_port().expect("a free port");
         let mut command = command(&directory, port);
         let errors = File::create(directory.join("stderr")).expect("a temporary file");
         let process = command.stderr(errors).spawn();
         let process = process.unwrap_or_else(|error| panic!("{command:?}: {error}")).into();
-        let mut daemon = Daemon { process, directory, port };
+        let mut daemon = Daemon { process, directory, port, _reserved: reserved };
         daemon.wait_until_it_listens()?;
         Ok(daemon)
     }
@@ -63,4 +64,15 @@ impl Daemon {
         }
         Ok(())
     }
+}
+
+/// Finds a free port of 127.0.0.1. As long as the socket is open, the system assigns the port to
+/// nobody else, but another socket may listen on it (SO_REUSEADDR of both, socket(7)).
+fn reserve_port() -> io::Result<(Socket, u16)> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
+    let address = socket.local_addr()?.as_socket();
+    let address = address.ok_or_else(|| io::Error::other("it has no port"))?;
+    Ok((socket, address.port()))
 }
