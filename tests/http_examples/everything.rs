@@ -1,7 +1,7 @@
 //! `everything`: five protocols in one loop, each tested in its own way.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -125,10 +125,10 @@ fn status_content_type_and_body_are_forwarded() {
 #[test]
 fn a_failed_fetch_is_answered_with_its_reason() {
     let (server, _) = everything();
-    let closed = {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        listener.local_addr().expect("it is bound")
-    };
+    // The local port of a connected socket: it is in use, but nobody listens there.
+    let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let taken = elsewhere.local_addr().and_then(TcpStream::connect).expect("it listens");
+    let closed = taken.local_addr().expect("it is bound");
     let large =
         [&b"HTTP/1.1 200 OK\r\nContent-Length: 1048577\r\n\r\n"[..], &vec![b'x'; 1 << 20]].concat();
     let long = format!("http://a/{}", "x".repeat(2_000));
@@ -250,7 +250,7 @@ fn a_page_in_flight_is_still_forwarded_in_a_drain() {
     signal(&server, "-TERM");
     // The listener is closed once connections are refused. The page has not arrived yet.
     let begun = Instant::now();
-    while std::net::TcpStream::connect(server.address()).is_ok() {
+    while TcpStream::connect(server.address()).is_ok() {
         assert!(begun.elapsed() < PATIENCE, "it still listens");
         thread::yield_now();
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::Output;
 use std::sync::mpsc::channel;
 use std::thread;
@@ -128,10 +128,10 @@ fn a_file_is_unchanged_until_an_answer_arrives() {
 
 #[test]
 fn each_failure_is_reported_with_its_exit_code() {
-    let closed = {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        listener.local_addr().expect("it is bound")
-    };
+    // The local port of a connected socket: it is in use, but nobody listens there.
+    let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let taken = elsewhere.local_addr().and_then(TcpStream::connect).expect("it listens");
+    let closed = taken.local_addr().expect("it is bound");
     let cases = [
         (
             format!("http://{closed}/"),
