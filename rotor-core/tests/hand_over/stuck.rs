@@ -7,10 +7,17 @@ use std::sync::{Arc, Mutex};
 
 use rotor_core::Exit;
 
-use crate::rig::{Gate, PATIENCE, Place, at, make_process_with, start};
+use crate::rig::{Gate, PATIENCE, Place, at, make_process_with, start, wait_until};
 
 /// Enough clients that both loops get some: the chance that one loop gets all is 2⁻⁶³.
 const CLIENTS: usize = 64;
+
+fn is_greeted(client: &TcpStream) -> bool {
+    client.set_nonblocking(true).expect("a socket");
+    let has_input = client.peek(&mut [0]).is_ok();
+    client.set_nonblocking(false).expect("a socket");
+    has_input
+}
 
 /// Clients in the queue of a stuck loop would wait until its process is killed, and then be reset.
 #[test]
@@ -32,6 +39,9 @@ fn a_successor_serves_the_queue_of_a_stuck_loop() {
             first.group.handle().drain(PATIENCE);
             let ended = first.group.wait_for_one().expect("the other one ends");
             assert_eq!(ended.exit.expect("it waits"), Exit::Drained { dropped: 0 });
+        } else {
+            // Otherwise the successor could take even the clients of the loop that goes on.
+            wait_until("the other one greets a client", || clients.iter().any(is_greeted));
         }
 
         let second = start(&place, 1, "2");
