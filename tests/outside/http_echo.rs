@@ -67,9 +67,10 @@ fn bodies_sent_by_curl_are_echoed() {
     let data = format!("@{}", file.display());
     for expect in ["Expect: 100-continue", "Expect:"] {
         for framing in ["A: b", "Transfer-Encoding: chunked"] {
-            let arguments =
-                ["-v", "-H", expect, "-H", framing, "--data-binary", &data, "-o", "-", &url];
-            let output = curl(&program, &arguments);
+            // curl would send the body without the server's consent after a second.
+            let patient = ["--expect100-timeout", "100", "-v", "-o", "-", &url];
+            let sends = ["-H", expect, "-H", framing, "--data-binary", &data];
+            let output = curl(&program, &[patient.as_slice(), &sends].concat());
             assert!(output.stdout == long.as_bytes(), "{expect}, {framing}");
             let is_told =
                 String::from_utf8_lossy(&output.stderr).contains("< HTTP/1.1 100 Continue");
@@ -112,7 +113,7 @@ fn curl_learns_that_a_body_is_too_large() {
     let data = format!("@{}", file.display());
     let arguments = [
         "--expect100-timeout",
-        "10",
+        "100",
         "-w",
         "%{http_code}",
         "-o",
