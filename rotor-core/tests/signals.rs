@@ -19,7 +19,7 @@ use signal_hook::consts::{SIGHUP, SIGTERM};
 use signal_hook::low_level::raise;
 
 /// How long the stuck process runs if nothing ends it: far longer than needed.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(100);
 
 /// Tells the test program that it is the process to end.
 const STUCK: &str = "ROTOR_TEST_STUCK";

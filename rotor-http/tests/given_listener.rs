@@ -15,7 +15,7 @@ use rotor_http::server::{Head, Next, NoUpgrade, Response, Scope, Serve, Server};
 use rustix::process::{Signal, getpid, kill_process};
 
 /// Longer than any step of this test takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(100);
 
 /// Tells the test that it has a request, and never responds.
 struct WaitingServer;

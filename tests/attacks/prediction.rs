@@ -14,7 +14,7 @@ use rotor::net::{Inet, ListenOptions, Listener, TcpListener};
 use rotor::{Config, Loop, LoopHandle, rotor_compose};
 
 /// Far more than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(100);
 
 /// The host that is looked up, and its labels as in a DNS message.
 const HOST: &str = "login.bank.example";

@@ -10,7 +10,7 @@ pub(crate) use rotor_test_kit::{again, example};
 
 /// How long a test waits before it gives up. It is far longer than anything here takes, so it does
 /// not measure speed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
 
 /// Starts an example on a free port; killed on drop.
 pub(crate) fn start_example(name: &str) -> Server {

@@ -60,7 +60,7 @@ fn curl_reuses_its_connection_for_a_second_request() {
 /// curl, without the user's configuration and without a proxy.
 fn curl_command(curl: &Path) -> Command {
     let mut command = Command::new(curl);
-    command.args(["-q", "--silent", "--show-error", "--noproxy", "*", "--max-time", "30"]);
+    command.args(["-q", "--silent", "--show-error", "--noproxy", "*", "--max-time", "100"]);
     command
 }
 

@@ -16,7 +16,7 @@ fn curl_gets_pages_and_sends_bodies_over_http2() {
     let server = start_example("http_echo");
     let curl = |arguments: &[&str]| {
         let mut command = Command::new(&curl);
-        command.args(["-q", "--silent", "--show-error", "--noproxy", "*", "--max-time", "30"]);
+        command.args(["-q", "--silent", "--show-error", "--noproxy", "*", "--max-time", "100"]);
         run(command.arg("--http2-prior-knowledge").args(arguments))
     };
     let output = curl(&["-i", &url(&server, "/")]);
@@ -36,7 +36,7 @@ fn curl_is_not_upgraded_from_http1() {
     let Some(curl) = program("curl") else { return };
     let server = start_example("http_echo");
     let output = run(Command::new(&curl)
-        .args(["-q", "--silent", "--show-error", "--noproxy", "*", "--max-time", "30"])
+        .args(["-q", "--silent", "--show-error", "--noproxy", "*", "--max-time", "100"])
         .args(["--http2", "-i", &url(&server, "/")]));
     assert!(text(&output).starts_with("HTTP/1.1 200"), "h2c is not offered: {}", text(&output));
 }

@@ -82,7 +82,7 @@ fn the_proxy_header_of_curl_names_the_peer() {
     let answer = curl(&curl_program, &["--haproxy-protocol", &url]);
     assert_eq!(text(&answer), "127.0.0.1");
     let plain = Command::new(&curl_program)
-        .args(["-q", "--silent", "--max-time", "30", "--noproxy", "*", &url])
+        .args(["-q", "--silent", "--max-time", "100", "--noproxy", "*", &url])
         .output()
         .expect("curl starts");
     assert!(!plain.status.success(), "without a header");

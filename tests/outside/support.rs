@@ -11,7 +11,7 @@ use rotor_bench::server::Server;
 
 /// How long a test waits before it gives up. It is far longer than anything here takes, so it does
 /// not measure speed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
 
 /// Examples that run on io_uring if the system allows it. The others run on mio, unless the
 /// environment chooses the loop. So outside programs are tested with both.
@@ -109,7 +109,7 @@ pub(crate) fn url(server: &Server, path: &str) -> String {
 pub(crate) fn curl(curl: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(curl);
     command
-        .args(["-q", "--silent", "--show-error", "--noproxy", "*", "--max-time", "30"])
+        .args(["-q", "--silent", "--show-error", "--noproxy", "*", "--max-time", "100"])
         .args(arguments);
     run(&mut command)
 }

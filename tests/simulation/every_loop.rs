@@ -24,7 +24,7 @@ use crate::hello::Hello;
 use crate::lines::{self, Lines};
 
 /// How long to wait for something that takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(100);
 
 /// A family of sockets with IP addresses.
 trait Addressed:

@@ -232,7 +232,7 @@ mod tests {
 
     use super::{Server, ServerError, find_address};
 
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const PATIENCE: Duration = Duration::from_secs(100);
 
     fn shell(script: &str) -> Command {
         let mut command = Command::new("sh");

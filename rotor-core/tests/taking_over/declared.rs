@@ -111,7 +111,7 @@ fn a_loop_is_taken_from_a_handler_that_returned_to_it_while_it_was_lent() {
     let ((section, of_section), (stuck, of_stuck)) = (trap(), trap());
     rig.add(move |_, scope| {
         scope.blocking(|| section.block());
-        let is_released = stuck.block_for(Duration::from_secs(20));
+        let is_released = stuck.block_for(Duration::from_secs(100));
         scope.record(if is_released { "released" } else { "never taken" });
         Response::done()
     });

@@ -17,7 +17,7 @@ use rotor_http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor_test_kit::Directory;
 
 /// Longer than any step of these tests takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
 
 pub(crate) const TEXT: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 

@@ -20,7 +20,7 @@ impl From<InspectingMessage> for Block {
         let (len_sender, len_receiver) = mpsc::channel();
         thread::spawn(move || len_sender.send(sender.len()));
         // Only a failing test waits this long.
-        let len = len_receiver.recv_timeout(Duration::from_secs(10)).ok();
+        let len = len_receiver.recv_timeout(Duration::from_secs(60)).ok();
         found.send(len).expect("the test waits");
         Block::from("made")
     }

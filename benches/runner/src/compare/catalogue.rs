@@ -11,7 +11,7 @@ use crate::program;
 use crate::server::Server;
 
 /// How long a server may take to start.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const EVERYTHING: &[Task] = &[Task::Hello, Task::Body64K, Task::File, Task::Post, Task::Close];
 

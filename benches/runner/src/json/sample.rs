@@ -10,7 +10,7 @@ use crate::process::{peak_resident_bytes, threads, threads_cpu_time};
 use crate::server::Server;
 
 /// How long a server may take to start.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What was measured.
 #[derive(Debug, Clone, Copy)]

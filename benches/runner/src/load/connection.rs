@@ -13,7 +13,7 @@ use super::LoadError;
 use crate::answer::{Answers, Checker};
 
 /// How long it may take until a connection is accepted.
-const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) struct Connection {

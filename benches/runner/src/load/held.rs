@@ -14,7 +14,7 @@ use super::{Exchange, Generator, LoadError};
 use crate::answer::{Answers, Checker};
 
 /// How long a server may keep a reader of a large body waiting.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The receive buffer of clients that read slowly or not at all, in bytes. It is small, so that
 /// what they do not read stays with the server. The kernel doubles it.

@@ -26,7 +26,7 @@ use connection::{Connection, Progress};
 
 /// How long the generator waits without any input from the server before it gives up. A server
 /// under valgrind is fifty times slower than usual, and still answers within this time.
-const SILENCE_MAX: Duration = Duration::from_secs(20);
+const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 quick_error! {
     /// Why a run has no result.
