@@ -9,6 +9,7 @@ use std::time::Duration;
 use rotor_core::net::{ListenOptions, Listener};
 use rotor_core::{Config, Exit, Response};
 use rotor_http::server::{self, HttpAccept, HttpSeed, ServerConfig};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::loops::{End, ListenerOn, OnLoop, Rig, local, on_every_loop};
 use crate::probe::{Probe, TestContext, get, post, request};
@@ -20,8 +21,17 @@ struct TestServer<L: OnLoop> {
     address: SocketAddr,
 }
 
+/// Allows this process more descriptors than the 1,024 that are usual: several tests at a time hold
+/// both ends of hundreds of connections.
+fn allow_many_sockets() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+        .expect("up to the hard limit");
+}
+
 impl<L: OnLoop> TestServer<L> {
     fn new(config: ServerConfig) -> TestServer<L> {
+        allow_many_sockets();
         let mut rig = Rig::new(&Config::new().machines_max(5_000), TestContext::default());
         let mut address = None;
         rig.add(|scope| {
