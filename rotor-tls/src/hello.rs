@@ -100,7 +100,19 @@ fn classify_non_tls(bytes: &[u8]) -> HelloResult {
     match bytes.get(method) {
         _ if method > METHOD_BYTES_MAX => HelloResult::NotTls,
         None => HelloResult::Incomplete,
-        Some(b' ') if method >= 3 => HelloResult::PlainHttp,
+        Some(b' ') if method >= 3 => classify_target(&bytes[..method], &bytes[method + 1..]),
+        Some(_) => HelloResult::NotTls,
+    }
+}
+
+/// Classifies bytes by what follows a word in capitals: a request target (RFC 9112 §3.2), or what
+/// has none, such as `EHLO` of SMTP and the header of the PROXY protocol.
+fn classify_target(method: &[u8], target: &[u8]) -> HelloResult {
+    match target.first() {
+        None => HelloResult::Incomplete,
+        // A path; `*`; a URL of HTTP; the host and port of a tunnel.
+        Some(b'/' | b'*' | b'h' | b'H') => HelloResult::PlainHttp,
+        Some(_) if method == b"CONNECT" => HelloResult::PlainHttp,
         Some(_) => HelloResult::NotTls,
     }
 }

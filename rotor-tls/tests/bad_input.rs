@@ -62,6 +62,8 @@ fn other_protocols_get_an_alert() {
     for bytes in [
         &b"\0\0\0\0\0\0\0\0"[..],
         b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"EHLO mail.example\r\n",
+        b"PROXY TCP4 192.0.2.1 192.0.2.2 1 443\r\n",
         b"\x80\x2e\x01\x00\x02\x00\x15\x00\x00\x00\x10",
         b"\xff\xd8\xff\xe0",
         b"get / HTTP/1.1\r\n\r\n",

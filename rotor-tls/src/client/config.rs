@@ -61,7 +61,8 @@ impl TlsClientConfig {
     }
 
     /// Sets the certificate that is presented to servers that request one. Default: none. It is
-    /// presented to every server that requests one, whichever that is.
+    /// presented to every server that requests one, whichever that is. The loop's own thread signs
+    /// for it, for which an RSA key takes 0.5 to 1 ms: with many connections, use another kind.
     #[doc(alias = "client certificate")]
     #[doc(alias = "mTLS")]
     pub fn identity(mut self, identity: Identity) -> TlsClientConfig {

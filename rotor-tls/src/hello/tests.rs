@@ -65,7 +65,13 @@ fn an_address_is_not_a_server_name() {
 #[test]
 fn other_first_bytes_are_classified_early() {
     for (bytes, expected) in [
-        (&b"GET / HTTP/1.1\r\n"[..4], HelloResult::PlainHttp),
+        (&b"GET / HTTP/1.1\r\n"[..4], HelloResult::Incomplete),
+        (b"GET /", HelloResult::PlainHttp),
+        (b"GET http://a/", HelloResult::PlainHttp),
+        (b"OPTIONS *", HelloResult::PlainHttp),
+        (b"CONNECT a:443", HelloResult::PlainHttp),
+        (b"PROXY TCP4 192.0.2.1", HelloResult::NotTls),
+        (b"EHLO mail.example", HelloResult::NotTls),
         (b"PRI * HTTP/2.0", HelloResult::PlainHttp),
         (b"VERSION-CONTROL /", HelloResult::NotTls),
         (b"PROPPATCH /", HelloResult::PlainHttp),
