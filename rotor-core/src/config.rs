@@ -184,8 +184,8 @@ impl Config {
     }
 
     /// Sets the maximum number of closures of [`Broadcast::post`](crate::Broadcast::post) and
-    /// [`add_machine_with`](crate::Broadcast::add_machine_with) that wait to be run. At least 1; default 1,024: they are for configuration and statistics, not for a
-    /// data path.
+    /// [`add_machine_with`](crate::Broadcast::add_machine_with) that wait to be run. At least 1;
+    /// default 1,024: they are for configuration and statistics, not for a data path.
     pub fn posts_max(mut self, posts: usize) -> Config {
         self.posts_max = posts.max(1);
         self
