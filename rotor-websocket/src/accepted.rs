@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::config::WebSocketConfig;
 use crate::deflate::params::AgreedParams;
 use crate::handler::Handler;
-use crate::websocket::WebSocketSeed;
+use crate::websocket_seed::WebSocketSeed;
 
 /// A successful handshake: everything that a WebSocket is made from, except the seed of its
 /// handler.

@@ -97,6 +97,22 @@ pub trait Handler: Sized {
         Next::close(self, Code::UNSUPPORTED, "")
     }
 
+    /// Called when a pong has arrived, with its bytes, at most 125. The answer to a ping of
+    /// [`Sender::ping`] has the bytes of that ping, so that the time of a round trip can be measured;
+    /// the answer to a ping of the connection itself has none. A peer need only answer the latest of
+    /// several pings, and may send pongs that nobody has asked for (RFC 6455 §5.5.3).
+    ///
+    /// The default changes nothing.
+    fn pong(
+        self,
+        bytes: &[u8],
+        out: &mut Sender<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        let _ = (bytes, out, scope);
+        Next::go_on(self).keep_deadline()
+    }
+
     /// Called when there is room for more output: after a call, more than half of
     /// [`unsent_high_water`](crate::WebSocketConfig::unsent_high_water) was unsent, and now no more
     /// than that half is. Other calls may come in between.

@@ -83,7 +83,7 @@ pub(crate) enum InputEvent<'a> {
     MessageInPlace(Message<'a>),
     Piece(Piece<'a>),
     Ping(&'a [u8]),
-    Pong,
+    Pong(&'a [u8]),
     Close(Code, &'a str),
 }
 
@@ -275,7 +275,7 @@ impl Incoming {
                 emit(InputEvent::Close(code, reason));
             }
             _ => {
-                emit(InputEvent::Pong);
+                emit(InputEvent::Pong(payload));
             }
         }
         Ok(Step::Progress)

@@ -138,6 +138,7 @@ mod room_config;
 mod send_error;
 mod sender;
 mod websocket;
+mod websocket_seed;
 
 pub use self::accept::accept;
 pub use self::accepted::Accepted;
@@ -159,4 +160,5 @@ pub use self::room::{Delivery, Member, Room};
 pub use self::room_config::{RoomConfig, Slow};
 pub use self::send_error::SendError;
 pub use self::sender::Sender;
-pub use self::websocket::{WebSocket, WebSocketSeed};
+pub use self::websocket::WebSocket;
+pub use self::websocket_seed::WebSocketSeed;

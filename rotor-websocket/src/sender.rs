@@ -158,7 +158,8 @@ impl<'a> Sender<'a> {
     }
 
     /// Sends a ping with these bytes, at most 125. The connection itself sends pings after
-    /// [`ping_after`](crate::WebSocketConfig::ping_after). Pongs are not passed to the handler.
+    /// [`ping_after`](crate::WebSocketConfig::ping_after). The answer comes to
+    /// [`Handler::pong`](crate::Handler::pong).
     ///
     /// # Errors
     ///

@@ -10,16 +10,13 @@
 //! ```
 
 use std::fmt;
-use std::sync::Arc;
 
 use rotor_core::{Description, Scope, Time, with_causes};
 use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Transport};
 
 use crate::close_watch::CloseWatch;
 use crate::closed::{Cause, Closed};
-use crate::config::WebSocketConfig;
 use crate::counters::Count;
-use crate::deflate::params::AgreedParams;
 use crate::frame::code::Code;
 use crate::frame::header::Opcode;
 use crate::handler::Handler;
@@ -29,6 +26,7 @@ use crate::next::{Mode, Next};
 use crate::outgoing::{Compression, Outgoing};
 use crate::partial::Limits;
 use crate::sender::Sender;
+use crate::websocket_seed::WebSocketSeed;
 
 /// How many frames a server and a client handle in a call at most; the rest waits for the next turn.
 /// HTTP gives their connections as many calls in a turn, and frames count as such.
@@ -41,15 +39,6 @@ pub struct WebSocket<H: Handler> {
     handler: Option<H>,
     incoming: Incoming,
     link: Link,
-}
-
-/// The seed of a WebSocket: the result of the handshake, and the seed of the handler. Made by
-/// [`Accepted::seed`](crate::Accepted::seed).
-pub struct WebSocketSeed<H: Handler> {
-    pub(crate) seed: H::Seed,
-    pub(crate) config: Arc<WebSocketConfig>,
-    pub(crate) agreed: Option<AgreedParams>,
-    pub(crate) is_client: bool,
 }
 
 /// The code and the reason of the peer's close frame.
@@ -127,7 +116,14 @@ impl<H: Handler> WebSocket<H> {
                         link.outgoing.frame(Opcode::Pong, true, false, payload, output);
                     }
                     InputEvent::Ping(_) => {}
-                    InputEvent::Pong => link.outgoing.pings = link.outgoing.pings.saturating_sub(1),
+                    InputEvent::Pong(payload) => {
+                        link.outgoing.pings = link.outgoing.pings.saturating_sub(1);
+                        if !link.is_closing() {
+                            link.call(handler, output, scope, |h, out, scope| {
+                                h.pong(payload, out, scope)
+                            });
+                        }
+                    }
                     InputEvent::Close(code, reason) => close = Some((code, reason.to_string())),
                 }
                 None
@@ -489,11 +485,5 @@ impl<H: Handler> Protocol for WebSocket<H> {
 impl<H: Handler> fmt::Debug for WebSocket<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WebSocket").field("watch", &self.link.watch).finish_non_exhaustive()
-    }
-}
-
-impl<H: Handler> fmt::Debug for WebSocketSeed<H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WebSocketSeed").field("agreed", &self.agreed).finish_non_exhaustive()
     }
 }

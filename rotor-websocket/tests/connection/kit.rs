@@ -168,6 +168,18 @@ impl Handler for Probe {
         Next::go_on(self).keep_deadline()
     }
 
+    fn pong(self, bytes: &[u8], out: &mut Sender<'_>, scope: &mut Scope<'_, Seen>) -> Next<Self> {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        // Those that answer the connection's own pings are empty.
+        if !text.is_empty() {
+            scope.events.push(format!("pong {text}"));
+        }
+        match text.starts_with("close ") {
+            true => self.obey(&text, out, scope),
+            false => Next::go_on(self).keep_deadline(),
+        }
+    }
+
     fn flushed(self, out: &mut Sender<'_>, scope: &mut Scope<'_, Seen>) -> Next<Self> {
         let unsent = out.unsent();
         scope.events.push(format!("flushed to {unsent}"));

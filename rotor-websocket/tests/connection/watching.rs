@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use rotor_websocket::WebSocketConfig;
 
-use crate::kit::{PING, PONG, ServerDriver, TEXT, frame, open, seconds, shown_frames};
+use crate::kit::{
+    CLOSE, PING, PONG, ServerDriver, TEXT, close_payload, frame, open, seconds, shown_frames,
+};
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -69,6 +71,44 @@ fn bytes_of_a_frame_before_a_wakeup_are_a_sign_of_life() {
     assert_eq!((driver.is_ended(), counters.pong_timeouts()), (false, 0));
     driver.send(&long[30..]);
     assert_eq!(driver.context().events.last().unwrap(), &format!("text {}", "x".repeat(40)));
+}
+
+#[test]
+fn the_bytes_of_a_pong_reach_the_handler_between_messages() {
+    let (mut driver, _) = open(WebSocketConfig::new());
+    driver.send(&frame(TEXT, "ping hello"));
+    assert_eq!(shown_frames(&driver.take_received()), ["ping hello"]);
+    let longest = "x".repeat(125);
+    let input = [
+        frame(TEXT, "before"),
+        frame(PONG, "hello"),
+        // Also within a message, without a ping, and with all bytes that it may have.
+        frame(0x01, "be"),
+        frame(PONG, &longest),
+        frame(0x80, "hind"),
+    ];
+    driver.send(&input.concat());
+    let expected = ["text before", "pong hello", &format!("pong {longest}"), "text behind"];
+    assert_eq!(driver.context().events[2..], expected);
+}
+
+#[test]
+fn a_handler_may_close_for_a_pong_and_gets_none_after_that() {
+    let (mut driver, _) = open(WebSocketConfig::new());
+    driver.send(&[frame(PONG, "close 4001 late"), frame(PONG, "later")].concat());
+    assert_eq!(shown_frames(&driver.take_received()), ["close 4001"]);
+    driver.send(&frame(CLOSE, close_payload(4001, "")));
+    let events = ["opened /", "pong close 4001 late", "closed 4001 Handler"];
+    assert_eq!(driver.context().events, events);
+}
+
+#[test]
+fn a_holding_handler_gets_a_pong_after_it_resumes() {
+    let (mut driver, _) = open(WebSocketConfig::new());
+    driver.send(&[frame(TEXT, "hold"), frame(PONG, "p"), frame(TEXT, "later")].concat());
+    assert_eq!(driver.context().events, ["opened /", "text hold"]);
+    driver.advance(seconds(3));
+    assert_eq!(driver.context().events[2..], ["timeout", "pong p", "text later"]);
 }
 
 #[test]
