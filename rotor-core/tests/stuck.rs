@@ -137,19 +137,34 @@ fn run(mut instance: LoopInstance<BlockingMachine>) -> Stats {
     instance.stats().read()
 }
 
+/// The first report does not wake the handler: its thread might still wait for a CPU at the second
+/// one.
 #[test]
 fn a_waiting_handler_is_reported_at_one_and_ten_times_the_patience() {
     let _alone = lock_tests();
-    let (config, reports) = reporting_config();
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let (mut instance, token) = blocking_loop(&config, {
+    let (sender, is_told_twice) = mpsc::channel();
+    let (hooked, sender) = (Arc::new(HookGuard::new()), Arc::new(Mutex::new(sender)));
+    let hook = {
         let seen = seen.clone();
-        move || seen.lock().expect("nobody panics").extend(reports.iter().take(2))
+        move |stuck: &StuckReport<'_>| {
+            let _owned = &hooked;
+            let mut seen = seen.lock().expect("nobody panics");
+            seen.push(Report::from(stuck));
+            if seen.len() == 2 {
+                let _ = sender.lock().expect("nobody panics").send(());
+            }
+        }
+    };
+    let blocking = Blocking::new().patience(Duration::from_millis(1));
+    let blocking = blocking.on_stuck(hook.clone()).on_still_stuck(hook);
+    let (mut instance, token) = blocking_loop(&Config::new().blocking(blocking), move || {
+        is_told_twice.recv().expect("it is told twice");
     });
     assert_eq!(instance.run().expect("it runs"), Exit::Empty);
     let stats = instance.stats().read();
-    let seen = seen.lock().expect("nobody panics");
-    for report in &*seen {
+    let seen = seen.lock().expect("nobody panics")[..2].to_vec();
+    for report in &seen {
         assert_eq!(report.token, Some(token));
         assert_eq!(report.machine, std::any::type_name::<BlockingMachine>());
         assert_eq!((report.calls, report.outcome), (1, StuckOutcome::Watched));
