@@ -20,6 +20,11 @@ use crate::protocol::Protocol;
 /// to connect is reported to [`Protocol::not_connected`]. A [`Link`] tells others whether the
 /// connection is up.
 ///
+/// The machine stays the same from one connection to the next, and so do its token and its
+/// notifiers: one that the protocol has made wakes the protocol of a later connection, and
+/// [`Notifier::wakeup`](rotor_core::Notifier::wakeup) does not say that the connection has ended.
+/// While there is no connection, a wake-up has no effect.
+///
 /// The machine ends when the loop drains, or by [`Link::close`]. It is never idle
 /// ([`Machine::idle`]), whatever its protocol returns: closing the connection would free no slot,
 /// and the machine would take a descriptor again at once.

@@ -2,11 +2,13 @@
 
 mod probe;
 
+use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
-use probe::{Log, Probe, echo_lines, seed};
+use probe::{Event, Log, Probe, echo_lines, seed};
 use rotor_core::{Compose2, Config, Infallible, Loop, Machine, Response, Scope};
 use rotor_stream::testing::{Memory, Peer, ScriptedSocket, Target, TestLoop, World};
 use rotor_stream::{Link, Persistent, PersistentSeed, StreamConfig};
@@ -66,6 +68,35 @@ fn an_ended_connection_is_reestablished_and_watchers_are_notified() {
     peers[0].send(b"two\n");
     test.settle();
     assert_eq!(peers[0].take_received(), b"two\n");
+}
+
+#[test]
+fn a_notifier_of_one_connection_wakes_the_next_one() {
+    let mut test = TestLoop::<Client>::new(Log::new());
+    test.world().target(address(), Target::Accepts);
+    let notifiers = Rc::new(RefCell::new(Vec::new()));
+    let kept = notifiers.clone();
+    let seed = seed(StreamConfig::new(), move |me, event, transport, scope| {
+        if let Event::Create = event {
+            kept.borrow_mut().push(scope.notifier());
+        }
+        echo_lines(me, event, transport, scope)
+    });
+    test.add(|scope| Persistent::new(PersistentSeed::new(address(), seed), scope));
+    test.settle();
+    let first = notifiers.borrow()[0].clone();
+    test.world().take_connections()[0].end();
+    test.settle();
+    let calls = test.context().len();
+    assert!(first.wakeup(), "the machine is there");
+    test.settle();
+    assert_eq!(test.context().len(), calls, "no protocol is there to be woken");
+    test.advance(Duration::from_millis(102));
+    assert_eq!(notifiers.borrow().len(), 2);
+    assert_eq!(test.context()[calls..], ["create"]);
+    assert!(first.wakeup());
+    test.settle();
+    assert_eq!(test.context()[calls..], ["create", "wakeup"]);
 }
 
 #[test]
