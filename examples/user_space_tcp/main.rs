@@ -53,6 +53,8 @@ type Hello = ServerFn<fn(&Head<'_>, &mut server::Response<'_>, &mut Scope<'_, ()
 type Server = LoopInstance<HttpAccept<Hello, SmoltcpTcpListener>, Smoltcp>;
 
 const PORT: u16 = 3_000;
+/// Where packets come from, as the first argument.
+const KINDS: &str = "tun, offloading, tap, packet, kernel";
 static LARGE: [u8; 1 << 20] = [b'x'; 1 << 20];
 
 fn hello(head: &Head<'_>, response: &mut server::Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
@@ -168,14 +170,16 @@ fn serve_on_device(
     config: StackConfig,
     ip: IpAddr,
 ) -> Result<Server, BoxError> {
-    match kind {
-        "tun" => serve(KernelDevice::tun(name)?, &config, ip),
-        "offloading" => serve(KernelDevice::tun_offloading(name)?, &config, ip),
-        "tap" => serve(KernelDevice::tap(name)?, &config, ip),
-        // Packets from this computer itself have no checksums yet.
-        "packet" => serve(KernelDevice::packet_socket(name)?, &config.verify_checksums(false), ip),
-        other => Err(format!("{other:?} is not tun, offloading, tap, packet or kernel").into()),
-    }
+    let opened = match kind {
+        "tun" => KernelDevice::tun(name),
+        "offloading" => KernelDevice::tun_offloading(name),
+        "tap" => KernelDevice::tap(name),
+        "packet" => KernelDevice::packet_socket(name),
+        other => return Err(format!("{other:?} is none of {KINDS}").into()),
+    };
+    let device = opened.map_err(|error| format!("cannot open {kind} {name:?}: {error}"))?;
+    // Packets from this computer itself have no checksums yet.
+    serve(device, &config.verify_checksums(kind != "packet"), ip)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -201,7 +205,10 @@ fn main() -> ExitCode {
         match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             [] => in_memory(),
             [kind, name, address] => on_device(kind, name, address),
-            _ => Err("arguments: none, or KIND NAME ADDRESS/PREFIX".into()),
+            _ => {
+                Err(format!("arguments: none, or KIND NAME ADDRESS/PREFIX; KIND is one of {KINDS}")
+                    .into())
+            }
         }
     })
 }

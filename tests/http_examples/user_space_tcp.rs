@@ -12,6 +12,16 @@ fn two_stacks_in_one_process_talk_over_memory() {
     assert_eq!(text, "200 OK: Hello, World!\n", "{output:?}");
 }
 
+/// As root there is no such interface, and others may not look for it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_device_that_cannot_be_opened_is_named() {
+    let arguments = ["packet", "nosuch0", "10.90.0.2/24"];
+    let output = command("user_space_tcp").args(arguments).output().expect("it runs");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.starts_with("error: cannot open packet \"nosuch0\": "), "{message}");
+}
+
 /// Starts the server on a device, waits for its first line, sets up the kernel's side and connects
 /// to it. `$1` is the example. At the end it prints how the server ended.
 const SCRIPT: &str = r#"
