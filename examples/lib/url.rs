@@ -80,7 +80,12 @@ impl Url {
 
     /// Returns the configuration for such a server: for `h2c://`, HTTP/2 from the first byte.
     pub fn client_config(&self) -> ClientConfig {
-        ClientConfig::new().http2(Http2Config::new().prior_knowledge(self.is_h2c))
+        ClientConfig::new().http2(self.http2_config())
+    }
+
+    /// Returns the part of that for HTTP/2.
+    pub fn http2_config(&self) -> Http2Config {
+        Http2Config::new().prior_knowledge(self.is_h2c)
     }
 
     fn server_of<A>(&self, address: A, protocols: &[&[u8]]) -> Result<MaybeTlsTarget<A>, BoxError> {

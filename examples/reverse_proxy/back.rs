@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use rotor::http::client::{Client, ClientError, Head, Next, RecvMode, Request, Scope};
+use rotor::http::client::{Client, ClientError, Head, Http2Config, Next, RecvMode, Request, Scope};
 use rotor::http::server;
 use rotor::http::{Limits, MessageError, Method, ResponseHeadError, Status, Trailers, Version};
 use rotor::stream::Block;
@@ -23,6 +23,20 @@ pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// of events. [`SILENCE_MAX`] replaces it.
 pub(crate) fn upstream_limits(limits: Limits) -> Limits {
     limits.body_rate_min(0)
+}
+
+/// How much of each response an upstream of HTTP/2 may send before its client takes it, in bytes: as
+/// much as an HTTP/1.1 connection reads ahead.
+const STREAM_WINDOW: u32 = 64 << 10;
+
+/// How many requests share a connection of HTTP/2.
+const STREAMS_MAX: u32 = 100;
+
+/// Gives an HTTP/2 connection a window in which each of its responses has room. A few clients that
+/// do not read would use up a smaller one, and so hold up all others.
+pub(crate) fn upstream_http2(config: Http2Config) -> Http2Config {
+    let config = config.streams_max(STREAMS_MAX).stream_window(STREAM_WINDOW);
+    config.connection_window(STREAMS_MAX * STREAM_WINDOW)
 }
 
 /// A request that the upstream has not processed, to be made again.

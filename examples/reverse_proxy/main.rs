@@ -73,10 +73,10 @@ mod warnings;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use back::{Back, upstream_limits};
+use back::{Back, upstream_http2, upstream_limits};
 use machine::Front;
 use rotor::http::Limits;
-use rotor::http::client::{ByAddress, Pool, PoolConfig, PoolMachine};
+use rotor::http::client::{ByAddress, ClientConfig, Pool, PoolConfig, PoolMachine};
 use rotor::http::server::{self, HttpAccept, HttpSeed};
 use rotor::net::{Either, IpNet, ListenOptions, Listener};
 use rotor::tls::{MaybeTls, MaybeTlsTarget, TlsListener, TlsServer};
@@ -156,7 +156,8 @@ impl OnAnyLoop for Proxy {
 
     fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
         let Proxy { url, address, upstream, tls } = self;
-        let client = url.client_config().limits(upstream_limits(Limits::new()));
+        let http2 = upstream_http2(url.http2_config());
+        let client = ClientConfig::new().limits(upstream_limits(Limits::new())).http2(http2);
         let scheme = if tls.is_some() { "https" } else { "http" };
         let config = Config::new().events_max(EVENTS_MAX);
         let mut creator = Loop::<Machines<N>, B>::with_backend(backend, &config)?;

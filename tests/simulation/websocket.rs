@@ -249,9 +249,13 @@ pub(crate) fn server_config() -> ServerConfig {
 
 /// The client's HTTP settings. The client uses one of the versions.
 pub(crate) fn client_config(http2: bool) -> ClientConfig {
-    let http2 =
-        client::Http2Config::new().prior_knowledge(http2).settings_timeout(SLOW).ping_timeout(SLOW);
-    ClientConfig::new().limits(limits()).http2(http2)
+    ClientConfig::new().limits(limits()).http2(http2_config(http2))
+}
+
+/// The part of them for HTTP/2.
+pub(crate) fn http2_config(is_used: bool) -> client::Http2Config {
+    let config = client::Http2Config::new().prior_knowledge(is_used);
+    config.settings_timeout(SLOW).ping_timeout(SLOW)
 }
 
 type Serving<G> = HttpAccept<Site<()>, ListenerOf<G>>;

@@ -88,6 +88,10 @@ impl Http2Config {
     /// least 65,535 and at most 2^31 - 1. With the defaults, four such bodies reach the limit, and
     /// then stop the bodies of all other requests. Bytes that handlers are waiting for are limited
     /// only by [`stream_window`](Http2Config::stream_window).
+    ///
+    /// In a gateway that passes bodies on as its own clients take them, a few clients that do not
+    /// read could stop all others. There, set this to [`streams_max`](Http2Config::streams_max)
+    /// times `stream_window`, which may be smaller than the default.
     pub fn connection_window(mut self, bytes: u32) -> Http2Config {
         self.connection_window =
             bytes.clamp(crate::h2::settings::WINDOW_DEFAULT, crate::h2::frame::U31_MAX);

@@ -26,7 +26,7 @@ mod upstreams;
 
 use std::net::SocketAddr;
 
-use rotor::http::client::{ByAddress, Pool, PoolConfig, PoolMachine};
+use rotor::http::client::{ByAddress, ClientConfig, Pool, PoolConfig, PoolMachine};
 use rotor::http::server::{HttpAccept, HttpSeed};
 use rotor::net::{ListenOptions, Listener};
 use rotor::stream::{Accept, AcceptConfig};
@@ -87,7 +87,9 @@ fn passing_on_by(
     config: PoolConfig,
     http2: bool,
 ) -> Result<Host<Machines>, BoxError> {
-    let client = websocket::client_config(http2).limits(back::upstream_limits(http_pool::limits()));
+    let http2 = back::upstream_http2(websocket::http2_config(http2));
+    let limits = back::upstream_limits(http_pool::limits());
+    let client = ClientConfig::new().limits(limits).http2(http2);
     Ok(sim.host("proxy", move |boot| {
         let mut creator: Loop<Machines, _> = boot.new_loop()?;
         let pool = creator.add_part(Machines::Pool, |scope| {

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use rotor::BoxError;
+use rotor::http::client::PoolConfig;
 use rotor::stream::AcceptConfig;
 use rotor_sim::net::SimTcpStream;
 use rotor_sim::{Script, Sim};
 
-use super::upstreams::{Echo, Events, serving};
-use super::{back, one_at_a_time, passing_on, passing_on_by};
+use super::upstreams::{Echo, Events, Large, serving};
+use super::{answered, back, one_at_a_time, passing_on, passing_on_by};
 use crate::stage::Clients;
 
 #[test]
@@ -103,5 +104,27 @@ fn the_client_of_a_call_may_pause_before_the_response() -> Result<(), BoxError> 
         let is_found = received.windows(15).any(|part| part == b"piecepiecepiece");
         assert_eq!(is_found, is_whole, "{content_type}: {}", received.escape_ascii());
     }
+    Ok(())
+}
+
+/// All of them share one connection to the upstream, and its window.
+#[test]
+fn clients_that_do_not_read_hold_up_no_other_client() -> Result<(), BoxError> {
+    let mut sim = Sim::new(1);
+    let upstream = serving::<Large>(&mut sim)?;
+    let config = PoolConfig::new().connections_per_origin_max(1);
+    let proxy = passing_on_by(&mut sim, upstream, AcceptConfig::new(), config, true)?;
+    let mut clients = Clients::<SimTcpStream>::of(&mut sim, proxy)?;
+    let request = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+    // As many as there can be beside the last one.
+    for _ in 1..100 {
+        let script = Script::new().send(request("/large").as_bytes()).pause(back::SILENCE_MAX);
+        clients.add(&mut sim, script.patience(2 * back::SILENCE_MAX));
+    }
+    sim.run_for(Duration::from_secs(5))?;
+    let script = Script::new().send(request("/").as_bytes()).receive_until(b"\r\n\r\nhi");
+    let last = clients.add(&mut sim, script);
+    sim.run_for(Duration::from_secs(1))?;
+    assert_eq!(answered(&[last]), ["200"]);
     Ok(())
 }

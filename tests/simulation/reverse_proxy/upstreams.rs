@@ -163,3 +163,55 @@ impl Server for Choosy {
         Next::finished()
     }
 }
+
+/// Responds to `/` with two bytes, and to anything else with a long body.
+pub(super) struct Large {
+    left: usize,
+}
+
+impl Large {
+    const BODY_BYTES: usize = 10 << 20;
+
+    /// Writes as much as there is room for.
+    fn fill(mut self, response: &mut server::Response<'_>) -> Next<Self> {
+        while self.left > 0 && response.room() > 0 {
+            let piece = &[b'x'; 4 << 10][..self.left.min(4 << 10)];
+            response.write_body(piece).expect("it goes on");
+            self.left -= piece.len();
+        }
+        if self.left > 0 {
+            return Next::go_on(self).no_deadline();
+        }
+        response.done().expect("the end");
+        Next::finished()
+    }
+}
+
+impl Server for Large {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        _: (),
+        head: &Head<'_>,
+        response: &mut server::Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        if head.path() == "/" {
+            return response.reply(Status::OK, "text/plain", b"hi").into();
+        }
+        response.status(Status::OK).expect("the first");
+        response.add_length(Large::BODY_BYTES as u64).expect("a response with a body");
+        response.done_headers().expect("the end of the fields");
+        Large { left: Large::BODY_BYTES }.fill(response)
+    }
+
+    fn response_flushed(
+        self,
+        response: &mut server::Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        self.fill(response)
+    }
+}
