@@ -9,7 +9,7 @@
 //! The default address is 127.0.0.1:6379. The input has one command per line, with words separated
 //! by spaces. Commands are sent without waiting for the answers to earlier ones. If the connection
 //! breaks, it is made again; unanswered commands are then shown as lost, since some of them may
-//! have been executed. The program ends with its input.
+//! have been executed. The input is read once there is a connection; the program ends with it.
 #![forbid(unsafe_code)]
 
 mod machine;
