@@ -157,7 +157,8 @@ impl<S: Server + 'static> TestClient<S> {
     }
 
     /// Returns the next response, if it is complete. Interim responses are skipped. A request that
-    /// was sent as bytes ([`Driver::send`]) counts as a GET.
+    /// was sent as bytes ([`Driver::send`]) counts as a GET; take its response before the next
+    /// [`send_request`](TestClient::send_request), whose method would count for it.
     ///
     /// # Panics
     ///
