@@ -28,9 +28,10 @@ use crate::partial::Limits;
 use crate::sender::Sender;
 use crate::websocket_seed::WebSocketSeed;
 
-/// How many frames a server and a client handle in a call at most; the rest waits for the next turn.
-/// HTTP gives their connections as many calls in a turn, and frames count as such.
-const FRAMES_MAX: [u32; 2] = [128, 1024];
+/// How many frames are handled in a call at most; the rest waits for the next turn. HTTP gives a
+/// server's and a client's connection as many calls in a turn, and frames count as such.
+const SERVER_FRAMES_MAX: u32 = 128;
+const CLIENT_FRAMES_MAX: u32 = 1024;
 
 /// A WebSocket with its handler: the protocol to which the HTTP connection of a server
 /// ([`accept`](crate::accept)) or of a client ([`Dial`](crate::Dial)) is upgraded.
@@ -66,7 +67,9 @@ impl<H: Handler> WebSocket<H> {
             self.incoming.inflated = 0;
         }
         self.link.record_unread(transport.input.len(), now);
-        for frame in 0..FRAMES_MAX[usize::from(self.link.outgoing.is_client())] {
+        let is_client = self.link.outgoing.is_client();
+        let frames_max = if is_client { CLIENT_FRAMES_MAX } else { SERVER_FRAMES_MAX };
+        for frame in 0..frames_max {
             if self.link.is_dropped {
                 return InputOutcome::Ended(Cause::Dropped, None);
             }
