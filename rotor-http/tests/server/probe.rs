@@ -351,9 +351,13 @@ impl Server for Probe {
         scope: Sc<'_, '_>,
     ) -> Next<Self> {
         scope.events.push("end".to_owned());
-        if self.path != "/early" {
-            let trailers: String = trailers.iter().map(|field| format!(" {field:?}")).collect();
-            self.answer(&self.body, &trailers, response).expect("an answer");
+        match self.path.as_str() {
+            "/early" => {}
+            "/mirror" => response.done().expect("the end of the body"),
+            _ => {
+                let trailers: String = trailers.iter().map(|field| format!(" {field:?}")).collect();
+                self.answer(&self.body, &trailers, response).expect("an answer");
+            }
         }
         Next::finished()
     }
