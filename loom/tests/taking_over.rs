@@ -9,8 +9,8 @@ use loom::sync::atomic::AtomicU32;
 use loom::sync::atomic::Ordering::Relaxed;
 use loom::thread;
 use rotor_core::{
-    Blocking, Config, Exit, Infallible, Loop, LoopInstance, Machine, Response, Scope, SharedContext,
-    StatsHandle,
+    Blocking, Config, Exit, Infallible, Loop, LoopInstance, Machine, Response, Scope,
+    SharedContext, StatsHandle,
 };
 
 use waiting::{WakeOnlyBackend, model};
