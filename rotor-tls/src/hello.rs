@@ -93,8 +93,8 @@ impl HelloReader {
 
 /// Classifies bytes that are not TLS: perhaps they are HTTP, once there are enough of them.
 fn classify_non_tls(bytes: &[u8]) -> HelloResult {
-    // A method is a token, by convention in capitals, followed by a space (RFC 9112 §3). To decide,
-    // one byte more than the longest common method is enough.
+    // A method is a token, by convention in capitals, followed by a space (RFC 9112 §3). No common
+    // method is longer.
     const METHOD_BYTES_MAX: usize = 16;
     let method = bytes.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
     match bytes.get(method) {
@@ -110,10 +110,24 @@ fn classify_non_tls(bytes: &[u8]) -> HelloResult {
 fn classify_target(method: &[u8], target: &[u8]) -> HelloResult {
     match target.first() {
         None => HelloResult::Incomplete,
-        // A path; `*`; a URL of HTTP; the host and port of a tunnel.
-        Some(b'/' | b'*' | b'h' | b'H') => HelloResult::PlainHttp,
+        // A path; `*`; the host and port of a tunnel.
+        Some(b'/' | b'*') => HelloResult::PlainHttp,
         Some(_) if method == b"CONNECT" => HelloResult::PlainHttp,
-        Some(_) => HelloResult::NotTls,
+        Some(_) => classify_url(target),
+    }
+}
+
+/// Classifies bytes by whether they begin a URL of HTTP.
+fn classify_url(bytes: &[u8]) -> HelloResult {
+    let prefixes = [&b"http://"[..], b"https://"];
+    let begins = |prefix: &&[u8]| {
+        let len = bytes.len().min(prefix.len());
+        bytes[..len].eq_ignore_ascii_case(&prefix[..len])
+    };
+    match prefixes.into_iter().find(begins) {
+        Some(prefix) if bytes.len() >= prefix.len() => HelloResult::PlainHttp,
+        Some(_) => HelloResult::Incomplete,
+        None => HelloResult::NotTls,
     }
 }
 
