@@ -69,16 +69,19 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         }
     }
 
-    /// Handles a request that the server has not processed: another connection may make it.
+    /// Handles a request that the server has not processed: another connection may make it, unless
+    /// its fields are larger than the server accepts.
     pub(super) fn refused(
         &mut self,
         at: usize,
         was_other_served: bool,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) {
+        // No other request is under way then: none has begun since.
+        let is_too_large = self.unchecked_list_bytes > 0;
         let child = &mut self.children[at];
         let job = child.step(io.scope, io.config, |exchange, io| {
-            exchange.refused(was_other_served, io.config, io.scope)
+            exchange.refused(was_other_served, is_too_large, io.config, io.scope)
         });
         if let Some(job) = job.flatten() {
             self.source.return_job(*job, io.scope);

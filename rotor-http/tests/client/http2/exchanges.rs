@@ -3,7 +3,7 @@
 use rotor_http::client::ClientConfig;
 use rotor_http::{Limits, Method};
 
-use super::server::{Server, block, data, frame, headers, http2, page, reset, settings};
+use super::server::{Server, block, data, frame, go_away, headers, http2, page, reset, settings};
 use crate::probe::{BodyPlan, OnWakeup, Probe, seconds};
 
 #[test]
@@ -322,16 +322,16 @@ fn connect_and_http1_upgrades_are_not_sent_on_http2() {
 /// connection for larger fields, with all requests on it.
 #[test]
 fn a_request_with_fields_beyond_the_servers_limit_fails_alone() {
-    // `:method: GET`, `:scheme: http`, `:authority: h`, `:path: /`.
-    let size: u32 = 10 + 11 + 11 + 6 + 4 * 32;
+    // `:method: GET`, `:scheme: http`, `:authority: h`, `:path: /a`.
+    let size: u32 = 10 + 11 + 11 + 7 + 4 * 32;
     for (max, outcome) in [(size - 1, "Caller: FieldsTooLarge"), (size, "nothing yet")] {
         let config = ClientConfig::new().http2(http2());
-        // The first one is sent before the limit is known.
+        // The first one is sent before the limit is known, and is smaller.
         let mut server = Server::of(config, &[(6, max)], [Probe::get("/")]);
-        server.add_request(Probe::get("/"));
+        server.add_request(Probe::get("/a"));
         assert_eq!((server.outcome(1).as_str(), server.end()), (outcome, None), "{max}");
         server.send(&settings(&[(6, max + 1)]));
-        server.add_request(Probe::get("/"));
+        server.add_request(Probe::get("/a"));
         assert_eq!(server.request_lines().len(), 2 + usize::from(max == size));
         server.send(&page(1, "one"));
         server.send(&page(3, "two"));
@@ -339,4 +339,57 @@ fn a_request_with_fields_beyond_the_servers_limit_fails_alone() {
         assert_eq!([0, last].map(|at| server.outcome(at)), ["200 one", "200 two"]);
         assert_eq!(server.end(), None);
     }
+}
+
+/// The first request is sent before the server has said how large its fields may be. On the next
+/// connection it would be the first again.
+#[test]
+fn a_first_request_beyond_the_servers_limit_is_not_made_again() {
+    // `:method: GET`, `:scheme: http`, `:authority: h`, `:path: /`.
+    let size: u32 = 10 + 11 + 11 + 6 + 4 * 32;
+    let refusals = [go_away(0, 11), go_away(0, 0), reset(1, 7)];
+    for (refusal, max) in refusals.iter().flat_map(|one| [(one, size - 1), (one, size)]) {
+        let is_too_large = max < size;
+        let mut server = Server::silent(ClientConfig::new().http2(http2()), [Probe::get("/")]);
+        server.send(&settings(&[(6, max)]));
+        // What it says later does not matter to what was sent before.
+        server.send(&settings(&[(6, size - 2)]));
+        server.add_request(Probe::post(BodyPlan::Later("later")));
+        assert_eq!(server.request_lines().len(), 1, "no other is refused with it, or sent");
+        server.send(refusal);
+        let returned = std::mem::take(&mut server.driver.context_mut().returned_jobs).len();
+        assert_eq!(returned, usize::from(!is_too_large), "{max}");
+        if is_too_large {
+            assert_eq!(server.outcome(0), "Caller: FieldsTooLarge");
+            assert_eq!(server.end(), Some(0), "it ends with its only request");
+        }
+    }
+}
+
+#[test]
+fn a_request_after_a_cancelled_one_beyond_the_servers_limit_is_refused() {
+    let late = Probe { defers_write: true, ..Probe::get("/late") };
+    let mut server = Server::silent(
+        ClientConfig::new().http2(http2()),
+        [Probe::get("/a-path-that-is-too-long"), late],
+    );
+    drop(server.driver.context_mut().futures.pop_front());
+    server.driver.settle();
+    server.send(&settings(&[(6, 180)]));
+    server.driver.context_mut().on_wakeup = Some(OnWakeup::Write);
+    server.driver.context().handlers[1].wakeup();
+    server.driver.settle();
+    server.read();
+    assert_eq!(server.request_lines(), ["GET http h /a-path-that-is-too-long", "GET http h /late"]);
+    server.send(&go_away(0, 11));
+    // Written late, so it cannot be made again. The cancelled one has no outcome.
+    assert_eq!(server.outcome(0), "Peer: Refused", "it is not too large");
+}
+
+#[test]
+fn a_first_request_beyond_the_servers_limit_gets_its_response() {
+    let mut server = Server::silent(ClientConfig::new().http2(http2()), [Probe::get("/")]);
+    server.send(&settings(&[(6, 10)]));
+    server.send(&headers(1, &[(":status", "431")], true));
+    assert_eq!((server.outcome(0).as_str(), server.end()), ("431", Some(0)));
 }
