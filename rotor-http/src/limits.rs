@@ -172,7 +172,9 @@ limits! {
     /// Sets how long a client keeps an idle connection. Default 30 s, shorter than many servers
     /// wait, so that a request seldom meets a connection that is being closed. If the server waits
     /// less and says so (`Keep-Alive: timeout=5`, in seconds), the client keeps the connection for
-    /// one second less than the server, and for at least half as long.
+    /// one second less than the server, and for at least half as long. Both times begin when the
+    /// handler is done. If it has [held](crate::client::Next::hold) off the end of a response, that
+    /// is later than for the server, which may then close the connection first.
     unused_timeout: Duration = Duration::from_secs(30);
 }
 

@@ -267,6 +267,7 @@ fn an_unused_connection_is_closed_before_its_server_closes_it() {
         driver.send(&response(said));
         let mut waited = Duration::ZERO;
         while is_reusable(&mut driver) {
+            assert!(waited < seconds(20), "it is kept for too long: {said}");
             driver.advance(Duration::from_millis(500));
             waited += Duration::from_millis(500);
         }
