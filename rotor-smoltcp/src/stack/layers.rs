@@ -100,4 +100,34 @@ impl Layers {
             _ => true,
         }
     }
+
+    /// Returns a segment without its payload, with right checksums. `None` for other packets, and for
+    /// one whose IP header is damaged.
+    pub(super) fn without_payload(&self, packet: &[u8]) -> Option<Vec<u8>> {
+        if self.protocol != IpProtocol::Tcp {
+            return None;
+        }
+        let header = TcpPacket::new_checked(packet.get(self.transport_range())?).ok()?.header_len();
+        let end = self.transport + usize::from(header);
+        let mut short = packet.get(..end)?.to_vec();
+        let len = u16::try_from(end - self.ip).ok()?;
+        match self.version {
+            IpVersion::Ipv4 => {
+                let mut inner = Ipv4Packet::new_unchecked(&mut short[self.ip..]);
+                if !inner.verify_checksum() {
+                    return None;
+                }
+                inner.set_total_len(len);
+                inner.fill_checksum();
+            }
+            IpVersion::Ipv6 => {
+                let mut inner = Ipv6Packet::new_unchecked(&mut short[self.ip..]);
+                let header = u16::try_from(inner.header_len()).ok()?;
+                inner.set_payload_len(len - header);
+            }
+        }
+        let (from, to) = &self.ends;
+        TcpPacket::new_unchecked(&mut short[self.transport..]).fill_checksum(from, to);
+        Some(short)
+    }
 }

@@ -11,6 +11,8 @@ use smoltcp::socket::tcp::State;
 
 use super::acknowledgement::acknowledgement;
 use super::flow::Segment;
+use super::layers::Layers;
+use super::wire::Wire;
 use super::{Stack, to_instant};
 use crate::device::{ETHERNET_HEADER, Medium};
 use crate::slots::Id;
@@ -26,12 +28,27 @@ impl Stack {
             return self.handle_segment(segment, packet);
         };
         if expected == segment.number {
-            return self.handle_segment(segment, packet);
+            return self.handle_expected_reset(segment, packet);
         }
         let beyond = segment.number.0.wrapping_sub(expected.0);
         let window = self.config.receive_buffer_bytes;
         if usize::try_from(beyond).is_ok_and(|beyond| beyond < window) {
             self.challenge(id, packet);
+        }
+    }
+
+    /// Gives smoltcp a reset whose number is the expected one, without its text (RFC 9293 §3.5.3):
+    /// smoltcp would drop it with one while the window is shut.
+    fn handle_expected_reset(&mut self, segment: &Segment, packet: &[u8]) {
+        let Wire { medium, verifies_checksums, .. } = self.wire;
+        let short = Layers::parse(medium, packet)
+            .filter(|_| segment.len > 0)
+            .filter(|layers| !verifies_checksums || layers.has_valid_checksum(packet))
+            .and_then(|layers| layers.without_payload(packet));
+        match short {
+            Some(short) => self.handle_segment(&Segment { len: 0, ..*segment }, &short),
+            // smoltcp drops it if its checksum is wrong.
+            None => self.handle_segment(segment, packet),
         }
     }
 
@@ -70,6 +87,8 @@ mod tests {
     use std::io::IoSlice;
     use std::net::Shutdown;
     use std::time::Duration;
+
+    use smoltcp::wire::IpVersion;
 
     use super::super::SocketKind;
     use super::super::packets::{ACK, FIN, RESET, SYN};
@@ -227,5 +246,37 @@ mod tests {
                 turn.expect("the cable is in");
             }
         });
+    }
+
+    #[test]
+    fn a_reset_counts_at_a_shut_window() {
+        for text in [&b""[..], b"the reason"] {
+            for_each_case(|mut peer| {
+                let mut left = peer.stack.config.receive_buffer_bytes;
+                while left > 0 {
+                    let len = left.min(1_000);
+                    peer.send(ACK, &vec![7; len]);
+                    left -= len;
+                    peer.received_acks();
+                }
+                peer.clock.advance(Duration::from_secs(1));
+                peer.received_acks();
+                // Damaged: in its text, in its number of the acknowledged, in its IP header.
+                let whole = peer.segment_at_offset(0, RESET | ACK, text);
+                let mut damaged = vec![(whole.len() - 1, 1), (peer.segment_at() + 8, 1)];
+                if peer.version == IpVersion::Ipv4 {
+                    damaged.push((peer.segment_at() - 20 + 8, 1));
+                }
+                for (at, bit) in damaged {
+                    let mut packet = whole.clone();
+                    packet[at] ^= bit;
+                    peer.stack.handle_packet(&packet);
+                    assert!(peer.stack.is_connected(peer.id), "text {}, {at}", text.len());
+                }
+                peer.send(RESET | ACK, text);
+                assert!(!peer.stack.is_connected(peer.id), "text {}", text.len());
+                assert_eq!(peer.stack.stats().reset, 1);
+            });
+        }
     }
 }
