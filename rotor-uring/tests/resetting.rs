@@ -8,6 +8,7 @@ mod rig;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::thread;
 use std::time::Duration;
 
 use rig::{Rig, connect, fill_stream, not_yet, read_on};
@@ -255,5 +256,37 @@ fn bytes_that_come_after_a_drop_in_the_turn_of_registration_count_as_unread() {
             client.write_all(b"late").expect("it fits");
         });
         assert_eq!(read_to_end(&mut rig, &mut client).1, Err(ErrorKind::ConnectionReset));
+    }
+}
+
+/// The kernel is only called by itself for a receive that may take bytes.
+#[test]
+fn drops_of_streams_that_have_ended_or_are_reset_make_no_call() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (mut listener, address) = rig.listen();
+    for (ends, resets, calls) in [(false, false, 1), (true, false, 0), (false, true, 0)] {
+        let mut client = connect(address);
+        if ends {
+            client.shutdown(Shutdown::Write).expect("it is there");
+        }
+        let mut server = rig.accept(&mut listener);
+        let before = rig.stats().enters;
+        rig.with(|scope| {
+            scope.register(&mut server, Interest::Both).expect("of this backend");
+            let mut read = not_yet(server.read(&mut [0; 9]));
+            while ends && read.is_none() {
+                thread::yield_now();
+                read = not_yet(server.read(&mut [0; 9]));
+            }
+            assert_eq!(read, ends.then_some(0));
+            if resets {
+                server.reset().expect("it can be");
+            }
+            drop(server);
+        });
+        assert_eq!(rig.stats().enters - before, calls, "ends {ends}, resets {resets}");
+        let end = read_to_end(&mut rig, &mut client);
+        let expected = if resets { Err(ErrorKind::ConnectionReset) } else { Ok(()) };
+        assert_eq!(end, (Vec::new(), expected));
     }
 }

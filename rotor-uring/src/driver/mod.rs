@@ -300,7 +300,7 @@ impl Driver {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.is_dropped = true;
         socket.deregister();
-        let has_new_receive = socket.has_new_receive(enters);
+        let has_new_receive = socket.has_new_receive(enters) && !socket.resets_on_close;
         if socket.has_unread() {
             // As if the kernel still had them: the peer must not take them for read (RFC 1122
             // §4.2.2.13).

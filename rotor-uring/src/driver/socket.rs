@@ -57,6 +57,8 @@ pub(super) struct Socket {
     pub(super) awaits_room: bool,
     pub(super) is_connecting: bool,
     pub(super) is_dropped: bool,
+    /// Its machine has asked for a reset when it is closed.
+    pub(super) resets_on_close: bool,
     /// It is in the list of sockets to be looked at when the turn ends.
     pub(super) is_listed: bool,
     /// For listeners: it has accepted a connection last, so whether there is another is checked
@@ -85,6 +87,7 @@ impl Socket {
             awaits_room: false,
             is_connecting: false,
             is_dropped: false,
+            resets_on_close: false,
             is_listed: false,
             checks_backlog: false,
             event_index: 0,
@@ -206,11 +209,12 @@ impl Socket {
         self.buffers.as_ref().is_some_and(|buffers| !buffers.inbox.is_empty())
     }
 
-    /// Whether it has a receive of which the kernel does not know yet. The kernel executes that even
-    /// if it gets the cancellation and the close together with it.
+    /// Whether it has a receive of which the kernel does not know yet, and that may take bytes. The
+    /// kernel executes it even if it gets the cancellation and the close together with it.
     pub(super) fn has_new_receive(&self, enters: u32) -> bool {
         let is_receive = self.input_operation() == Kind::Receive;
-        is_receive && self.intake.has_operation() && self.enters_at_input == enters
+        let is_new = self.intake.has_operation() && self.enters_at_input == enters;
+        is_receive && is_new && !self.intake.has_ended()
     }
 
     /// Returns the error of receiving or of sending, once: usually it is the same.

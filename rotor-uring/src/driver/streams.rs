@@ -180,9 +180,10 @@ impl Driver {
     /// closed with a linger time of zero (socket(7), `SO_LINGER`).
     pub(crate) fn reset(&mut self, id: Id) -> io::Result<()> {
         self.with_fd(id, |fd| Ok(net::sockopt::set_socket_linger(fd, Some(Duration::ZERO))?))?;
+        let Some(socket) = self.sockets.get_mut(id) else { return Ok(()) };
+        socket.resets_on_close = true;
         // It does not linger to send the rest.
-        let buffers = self.sockets.get_mut(id).and_then(|socket| socket.buffers.as_mut());
-        if let Some(key) = buffers.and_then(|buffers| buffers.outbox.abandon()) {
+        if let Some(key) = socket.buffers.as_mut().and_then(|buffers| buffers.outbox.abandon()) {
             self.ring.cancel(key);
         }
         Ok(())
