@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{Config, Loop, LoopInstance, Machine, Response, Stats, Time};
-use rotor_bench::process::raise_descriptor_limit;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::echo::{CountsEchoes, EchoServer};
 
@@ -17,6 +17,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
 /// More turns than any test here needs, unless the loop spins.
 const TURNS_MAX: usize = 2_000;
 
+/// As many descriptors as the tests need at most.
+const SOCKETS_MAX: u64 = 10_000;
+
 /// Tells a loop that spins from one that works: it must be idle this many turns after the last
 /// event.
 const TURNS_TO_IDLE: usize = 10;
@@ -24,7 +27,13 @@ const TURNS_TO_IDLE: usize = 10;
 /// Allows this process more descriptors than the 1,024 that are usual: several tests at a time hold
 /// both ends of hundreds of connections.
 pub(crate) fn allow_many_sockets() {
-    raise_descriptor_limit().expect("up to the hard limit");
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    // macOS allows this process no more than 10,240, even if the hard limit is infinite.
+    let wanted = maximum.map_or(SOCKETS_MAX, |maximum| maximum.min(SOCKETS_MAX));
+    if current.is_some_and(|current| current < wanted) {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum })
+            .expect("up to the hard limit");
+    }
 }
 
 #[derive(Default)]
