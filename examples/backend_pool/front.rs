@@ -7,7 +7,7 @@ use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Serv
 use rotor::http::{Method, Status};
 
 use crate::machine::wire::TEXT_BYTES_MAX;
-use crate::machine::{HasPool, Pool};
+use crate::machine::{HasPool, NoAnswer, Pool};
 
 /// How long a request may wait, for a free connection and for the answer. Then the response is 503.
 const WAIT_TIME_MAX: Duration = Duration::from_secs(5);
@@ -49,7 +49,11 @@ impl<C: HasPool> Server for Front<C> {
         Next::wait(answer, scope.now() + WAIT_TIME_MAX, |answer, response, _| match answer {
             Ok(Ok(text)) => response.reply(Status::OK, "text/plain", &text),
             Ok(Err(why)) => {
-                response.reply(Status::BAD_GATEWAY, "text/plain", format!("{why}\n").as_bytes())
+                let status = match why {
+                    NoAnswer::TooLate => Status::GATEWAY_TIMEOUT,
+                    NoAnswer::Lost(_) => Status::BAD_GATEWAY,
+                };
+                response.reply(status, "text/plain", format!("{why}\n").as_bytes())
             }
             Err(lost) => response.reply(
                 Status::INTERNAL_SERVER_ERROR,

@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
 use rotor::stream::{
@@ -29,7 +30,25 @@ pub(crate) const WAITING_MAX: usize = 1_000;
 pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// The answer to a question, or why there is none.
-pub(crate) type Answer = Result<Vec<u8>, String>;
+pub(crate) type Answer = Result<Vec<u8>, NoAnswer>;
+
+/// Why a question that was asked has no answer.
+#[derive(Debug, PartialEq)]
+pub(crate) enum NoAnswer {
+    /// None came in [`ANSWER_TIME_MAX`].
+    TooLate,
+    /// The connections that asked were lost, the last one for this reason.
+    Lost(String),
+}
+
+impl fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoAnswer::TooLate => f.write_str("the server does not answer"),
+            NoAnswer::Lost(why) => f.write_str(why),
+        }
+    }
+}
 
 /// Required of the context.
 pub(crate) trait HasPool: 'static {
@@ -37,7 +56,7 @@ pub(crate) trait HasPool: 'static {
 }
 
 /// Questions that wait for a connection, and connections that wait for a question. There are never
-/// both for long, because whoever adds a question wakes a connection.
+/// both for long, because whoever adds one of either wakes a connection.
 #[derive(Default)]
 pub(crate) struct Pool {
     waiting: VecDeque<Question>,
@@ -92,8 +111,8 @@ impl Pool {
 /// One connection to the server. `Persistent` makes it again when it has ended.
 ///
 /// ```text
-///            a question                 an answer
-///   (free) ──────────────▶ (asked) ──────────────▶ (free), or the next question
+///         wakeup, a question            an answer
+///   (free) ──────────────▶ (asked) ──────────────▶ (free)
 ///     └──── the server ends it ────┴── too late, lost, malformed ──▶ end
 /// ```
 pub(crate) struct Connection<C: HasPool> {
@@ -104,17 +123,30 @@ pub(crate) struct Connection<C: HasPool> {
 }
 
 impl<C: HasPool> Connection<C> {
-    /// Sends the next question, or waits for one. What is in the input at this point is the answer to
-    /// no question, and must not be taken for that to the next one.
-    fn next(mut self, transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
+    /// Waits for a question. If one is waiting already, the connection takes it in its next turn: an
+    /// end that the server has sent behind its answer is seen before that. So a server that answers
+    /// and then closes loses no question.
+    fn free(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
         if !transport.input.is_empty() {
-            return Intent::error("the server sends what it was not asked for");
+            return unasked();
         }
         let (token, notifier) = (scope.token(), scope.notifier());
         let pool = scope.pool();
+        pool.free.insert(token, notifier);
+        pool.wake_free();
+        // Not `sleep`: the end of the stream is noticed, and so is what nobody has asked for.
+        self.wait().no_deadline()
+    }
+
+    /// Sends the next question, if there is one. What is in the input at this point is the answer to
+    /// no question, and must not be taken for that to the next one.
+    fn next(mut self, transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
+        if !transport.input.is_empty() {
+            return unasked();
+        }
+        let token = scope.token();
+        let pool = scope.pool();
         let Some(question) = pool.take() else {
-            pool.free.insert(token, notifier);
-            // Not `sleep`: the end of the stream is noticed, and so is what nobody has asked for.
             return self.wait().no_deadline();
         };
         pool.free.remove(&token);
@@ -122,7 +154,10 @@ impl<C: HasPool> Connection<C> {
         self.asked = Some(question);
         match written {
             Ok(()) => self.wait().deadline(scope.now() + ANSWER_TIME_MAX),
-            Err(error) => Intent::error(error),
+            Err(error) => {
+                self.lose(&error, scope);
+                Intent::error(error)
+            }
         }
     }
 
@@ -136,7 +171,8 @@ impl<C: HasPool> Connection<C> {
     fn lose(self, why: &(dyn Error + 'static), scope: &mut Scope<'_, C>) {
         let Some(mut question) = self.asked else { return };
         if question.was_lost {
-            let _nobody_waits = question.port.set(Err(with_causes(why).to_string()));
+            let _nobody_waits =
+                question.port.set(Err(NoAnswer::Lost(with_causes(why).to_string())));
             return;
         }
         question.was_lost = true;
@@ -157,7 +193,7 @@ impl<C: HasPool> Protocol for Connection<C> {
             // It may have been woken for a question after it had ended.
             pool.wake_free();
         });
-        Connection { asked: None, _listed: listed }.next(transport, scope)
+        Connection { asked: None, _listed: listed }.free(transport, scope)
     }
 
     fn bytes_read(
@@ -167,12 +203,12 @@ impl<C: HasPool> Protocol for Connection<C> {
         scope: &mut Scope<'_, C>,
     ) -> Intent<Self> {
         let Some(question) = self.asked.take() else {
-            return Intent::error("the server sends what it was not asked for");
+            return unasked();
         };
         let text = wire::text(message.content(transport.input)).to_vec();
         message.consume(transport.input);
         let _nobody_waits = question.port.set(Ok(text));
-        self.next(transport, scope)
+        self.free(transport, scope)
     }
 
     fn wakeup(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
@@ -186,7 +222,7 @@ impl<C: HasPool> Protocol for Connection<C> {
     /// connection asks no other.
     fn timeout(self, _: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
         if let Some(question) = self.asked {
-            let _nobody_waits = question.port.set(Err("the server does not answer".into()));
+            let _nobody_waits = question.port.set(Err(NoAnswer::TooLate));
         }
         Intent::reset()
     }
@@ -220,4 +256,8 @@ impl<C: HasPool> Protocol for Connection<C> {
             false => Intent::done(),
         }
     }
+}
+
+fn unasked<C: HasPool>() -> Intent<Connection<C>> {
+    Intent::error("the server sends what it was not asked for")
 }

@@ -11,12 +11,14 @@
 //! `curl` prints `HELLO`. Without SERVER, the program asks a server that it has itself, in the same
 //! loop. Each connection asks one question at a time; when all are busy, up to 1,000 questions wait.
 //! A connection that ends is made again. If that happens while a question is under way, another
-//! connection asks it once more; after that, the response is 502. It is 503 after five seconds in
-//! all, and if too many questions wait.
+//! connection asks it once more; after that, the response is 502. It is 504 if the server takes
+//! longer than two seconds for an answer, and 503 after five seconds in all, or if too many
+//! questions wait.
 //!
 //! To see connections end and come back, let a second program ask the server of the first, and end
 //! the first with Ctrl-C: `backend_pool 127.0.0.1:3001 127.0.0.1:40321`. On Ctrl-C, requests in
-//! progress are finished first, for at most ten seconds.
+//! progress are finished first, for at most ten seconds. A connection that is down then is not made
+//! again: if none is up, questions that wait get their 503 after five seconds.
 #![forbid(unsafe_code)]
 
 mod backend;

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use machine::wire::{self, MESSAGE_BYTES_MAX};
-use machine::{ANSWER_TIME_MAX, Answer, Connection, HasPool, Pool, WAITING_MAX};
+use machine::{ANSWER_TIME_MAX, Answer, Connection, HasPool, NoAnswer, Pool, WAITING_MAX};
 use rotor::stream::testing::{Peer, ScriptedSocket, Target, TestLoop};
 use rotor::stream::{Persistent, PersistentConfig, PersistentSeed};
 use rotor::{Config, Future, Infallible, Machine, Outcome, Response, Scope, rotor_compose};
@@ -44,7 +44,7 @@ impl Machine for Asker {
         let answer = match answer.take() {
             Outcome::Pending(answer) => return Response::keep(Asker { question, answer }),
             Outcome::Value(answer) => answer,
-            Outcome::Lost(lost) => Err(lost.to_string()),
+            Outcome::Lost(lost) => Err(NoAnswer::Lost(lost.to_string())),
         };
         scope.answers.push((question, answer));
         Response::done()
@@ -183,7 +183,7 @@ fn a_question_of_a_lost_connection_is_asked_once_more_and_not_a_third_time() {
         assert_eq!(test.answers(), []);
         loses(&peers[1]);
         test.0.settle();
-        let [(_, Err(_))] = &test.answers()[..] else { panic!("one failure") };
+        let [(_, Err(NoAnswer::Lost(_)))] = &test.answers()[..] else { panic!("one failure") };
         assert_eq!(test.reconnected().len(), 2);
     }
 }
@@ -211,13 +211,34 @@ fn a_question_that_wakes_a_connection_at_its_end_goes_to_another_one() {
 }
 
 #[test]
+fn a_server_that_answers_and_then_closes_loses_no_question() {
+    let (mut test, mut peers) = Test::new(2);
+    for question in ["a", "b", "c", "d"] {
+        test.ask(question);
+    }
+    for expected in [["a", "b"], ["c", "d"]] {
+        for (peer, text) in peers.iter().zip(expected) {
+            assert_eq!(peer.take_received(), message(text));
+            peer.send(&message(text));
+            peer.end();
+        }
+        test.0.settle();
+        assert_eq!(test.answers(), expected.map(|text| answered(text, text)));
+        for peer in &peers {
+            assert_eq!(peer.take_received(), b"", "it has ended");
+        }
+        peers = test.reconnected();
+    }
+    assert!(test.0.failures().is_empty(), "{:?}", test.0.failures());
+}
+
+#[test]
 fn an_answer_that_is_too_late_is_nobodys() {
     let (mut test, peers) = Test::new(1);
     test.ask("a");
     test.ask("b");
     test.0.advance(ANSWER_TIME_MAX);
-    let late = "the server does not answer".to_owned();
-    assert_eq!(test.answers(), [("a".into(), Err(late))]);
+    assert_eq!(test.answers(), [("a".into(), Err(NoAnswer::TooLate))]);
     assert!(peers[0].is_dropped());
     let peers = test.reconnected();
     assert_eq!(peers[0].take_received(), message("b"));
