@@ -157,31 +157,20 @@ fn bytes_that_the_kernel_keeps_in_completions_count_as_unread_when_dropped() {
 /// others later.
 #[test]
 fn bytes_of_many_streams_count_as_unread_when_dropped_in_one_turn() {
-    let Some(mut rig) = Rig::open(&UringConfig::new().submissions(4)) else { return };
-    let mut pairs: Vec<_> = (0..8).map(|_| rig.pair()).collect();
-    rig.turns(50);
-    pairs.iter_mut().for_each(|(_, client)| client.write_all(b"unread").expect("it fits"));
-    let (servers, mut clients): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
-    drop(servers);
-    for client in &mut clients {
-        assert_eq!(read_to_end(&mut rig, client).1, Err(ErrorKind::ConnectionReset));
+    let config = UringConfig::new().submissions(4);
+    // With the second one, the calls that make room complete more than a turn takes, too.
+    for config in [config.clone(), config.events_max(1)] {
+        let Some(mut rig) = Rig::open(&config) else { return };
+        let mut pairs: Vec<_> = (0..8).map(|_| rig.pair()).collect();
+        rig.turns(50);
+        pairs.iter_mut().for_each(|(_, client)| client.write_all(b"unread").expect("it fits"));
+        let (servers, mut clients): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+        drop(servers);
+        for client in &mut clients {
+            assert_eq!(read_to_end(&mut rig, client).1, Err(ErrorKind::ConnectionReset));
+        }
+        rig.until(|rig| rig.stats().sockets == 0);
     }
-    rig.until(|rig| rig.stats().sockets == 0);
-}
-
-/// The same, if the calls that make room complete more than a turn takes.
-#[test]
-fn bytes_of_many_streams_count_as_unread_though_a_turn_takes_one_completion() {
-    let Some(mut rig) = Rig::open(&UringConfig::new().submissions(4).events_max(1)) else { return };
-    let mut pairs: Vec<_> = (0..8).map(|_| rig.pair()).collect();
-    rig.turns(50);
-    pairs.iter_mut().for_each(|(_, client)| client.write_all(b"unread").expect("it fits"));
-    let (servers, mut clients): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
-    drop(servers);
-    for client in &mut clients {
-        assert_eq!(read_to_end(&mut rig, client).1, Err(ErrorKind::ConnectionReset));
-    }
-    rig.until(|rig| rig.stats().sockets == 0);
 }
 
 /// What has completed for other streams is taken first, and makes them send more.
