@@ -25,7 +25,8 @@ const ALERT_TIME: Duration = Duration::from_millis(50);
 pub(super) struct TakeoverPolicy {
     patience: Duration,
     lagging_patience: Duration,
-    last_taken: Option<Time>,
+    /// The last call from which the loop was taken, and when.
+    taken: Option<(u64, Time)>,
     /// The last call from which the loop could not be taken, when that was, and why.
     failed: Option<(u64, Time, TakeoverResult)>,
 }
@@ -47,13 +48,18 @@ impl TakeoverPolicy {
         TakeoverPolicy {
             patience,
             lagging_patience: lagging_patience.min(patience),
-            last_taken: None,
+            taken: None,
             failed: None,
         }
     }
 
     fn is_alert(&self, now: Time, lag: Duration) -> bool {
-        lag >= self.patience || self.last_taken.is_some_and(|then| now - then < ALERT_TIME)
+        lag >= self.patience || self.just_taken(now).is_some()
+    }
+
+    /// Returns the call from which the loop was taken, if that was not long ago.
+    fn just_taken(&self, now: Time) -> Option<u64> {
+        self.taken.filter(|(_, then)| now - *then < ALERT_TIME).map(|(call, _)| call)
     }
 
     /// Returns whether the loop should be taken from the handler of this call, which has had
@@ -70,12 +76,14 @@ impl TakeoverPolicy {
     ) -> bool {
         // A thread may have become free since then, but this is not checked at each tick.
         let has_just_failed = self.failed_at(call).is_some_and(|then| now - then < self.patience);
+        // The thread that has the loop now may not have called a handler yet.
+        let has_moved_on = self.just_taken(now) == Some(call);
         let is_late = if self.is_alert(now, lag) {
             own_time.max(unobserved_wait) >= self.lagging_patience
         } else {
             own_time >= self.patience
         };
-        is_late && !has_just_failed
+        is_late && !has_just_failed && !has_moved_on
     }
 
     /// Returns when the loop could not be taken from this call, if that was so at the last attempt.
@@ -91,7 +99,7 @@ impl TakeoverPolicy {
 
     pub(super) fn record(&mut self, now: Time, call: u64, result: TakeoverResult) {
         match result {
-            TakeoverResult::Taken => self.last_taken = Some(now),
+            TakeoverResult::Taken => self.taken = Some((call, now)),
             TakeoverResult::NoThread | TakeoverResult::NotTaken => {
                 self.failed = Some((call, now, result));
             }
@@ -163,6 +171,20 @@ mod tests {
         }
         policy.record(at(60_000), 8, TakeoverResult::NotTaken);
         assert!(!policy.is_due(at(60_000), 8, micros(100), Duration::ZERO, Duration::ZERO));
+    }
+
+    #[test]
+    fn a_loop_just_taken_is_checked_closely_until_its_next_call() {
+        let (mut policy, lag) = (policy(), micros(20_000));
+        policy.record(at(1_000), 7, TakeoverResult::Taken);
+        for (now, call, is_due) in [(1_050, 7, false), (50_999, 7, false), (1_050, 8, true)] {
+            assert_eq!(policy.is_due(at(now), call, lag, Duration::ZERO, lag), is_due);
+            assert_eq!(policy.check_interval(at(now), call, lag), micros(50));
+        }
+        // Whatever keeps the other thread from its first call, there is nothing to be quick for.
+        assert!(policy.is_due(at(51_000), 7, lag, Duration::ZERO, lag));
+        policy.record(at(51_000), 7, TakeoverResult::NotTaken);
+        assert_eq!(policy.check_interval(at(51_000), 7, lag), micros(2_500));
     }
 
     #[test]
