@@ -294,7 +294,7 @@ impl TunnelClient {
 }
 
 fn answer_of(block: &[u8]) -> Answer {
-    let bounds = Bounds { list_bytes_max: 4096, fields_max: 40, decoded_bytes_max: 4096 };
+    let bounds = Bounds { list_bytes_max: 4096, decoded_bytes_max: 4096 };
     let mut list = FieldList::new();
     HpackDecoder::new(4096).decode(block, &mut list, &bounds).expect("a block of fields");
     let fields: Vec<(String, String)> = list

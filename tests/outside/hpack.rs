@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use rotor::http::h2::hpack::{Bounds, FieldList, HpackDecoder, HpackEncoder};
 use serde_json::Value;
 
-const BOUNDS: Bounds =
-    Bounds { list_bytes_max: 1 << 20, fields_max: 1_000, decoded_bytes_max: 1 << 20 };
+const BOUNDS: Bounds = Bounds { list_bytes_max: 1 << 20, decoded_bytes_max: 1 << 20 };
 
 /// SETTINGS_HEADER_TABLE_SIZE if a story has none.
 const TABLE_BYTES: u64 = 4096;

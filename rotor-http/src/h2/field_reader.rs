@@ -27,18 +27,15 @@ pub(crate) struct FieldBounds {
 }
 
 impl FieldBounds {
-    /// Creates the limits for heads with this many pseudo-fields, which are allowed in addition.
+    /// Creates the limits for heads.
     #[inline]
-    pub(crate) fn new(limits: &Limits, continuations_max: u32, pseudo_fields: usize) -> Self {
+    pub(crate) fn new(limits: &Limits, continuations_max: u32) -> Self {
         // With 32 bytes for each field, as in SETTINGS_MAX_HEADER_LIST_SIZE.
-        let bytes_max = limits.head_bytes_max;
+        let list_bytes_max = limits.head_bytes_max;
+        let decoded_bytes_max = list_bytes_max.saturating_mul(DECODED_FACTOR);
         FieldBounds {
-            block: BlockBounds { bytes_max, continuations_max },
-            list: Bounds {
-                list_bytes_max: bytes_max,
-                fields_max: limits.fields_max + pseudo_fields,
-                decoded_bytes_max: bytes_max.saturating_mul(DECODED_FACTOR),
-            },
+            block: BlockBounds { bytes_max: list_bytes_max, continuations_max },
+            list: Bounds { list_bytes_max, decoded_bytes_max },
         }
     }
 }
@@ -202,10 +199,9 @@ mod tests {
 
     const INFO: FieldBlockInfo = FieldBlockInfo { stream: 5, is_end: true };
 
-    /// A head of 100 bytes, with 32 for each field, that may have two fields besides its
-    /// pseudo-field.
+    /// A head of 100 bytes, with 32 for each field.
     fn bounds() -> FieldBounds {
-        FieldBounds::new(&Limits::new().head_bytes_max(100).fields_max(2), 2, 1)
+        FieldBounds::new(&Limits::new().head_bytes_max(100), 2)
     }
 
     fn block(fields: &[(&str, &str)]) -> Vec<u8> {
@@ -306,7 +302,7 @@ mod tests {
 
     #[test]
     fn decoded_bytes_count_as_steps_once() {
-        let bounds = FieldBounds::new(&Limits::new(), 2, 1);
+        let bounds = FieldBounds::new(&Limits::new(), 2);
         let mut reader = FieldReader::new();
         let mut decode = |lens: &[usize]| {
             for len in lens {
@@ -334,18 +330,11 @@ mod tests {
             (367, true, None),
             (368, true, Some(ErrorCode::EnhanceYourCalm)),
         ] {
-            let (mut reader, mut list) = (FieldReader::new(), FieldList::new());
             let value = "v".repeat(len);
+            let (mut reader, mut list) = (FieldReader::new(), FieldList::new());
             let read = reader.read(&block(&[("a", &value)]), &mut list, &bounds());
             assert_eq!(code(read), expected, "{len}");
             assert!(expected.is_some() || list.is_truncated() == is_truncated, "{len}");
-        }
-        for (count, is_truncated) in [(3, false), (4, true)] {
-            let mut list = FieldList::new();
-            let fields = vec![("", ""); count];
-            let wide = FieldBounds::new(&Limits::new().fields_max(2), 2, 1);
-            assert_eq!(FieldReader::new().read(&block(&fields), &mut list, &wide), Ok(()));
-            assert_eq!(list.is_truncated(), is_truncated, "{count} fields");
         }
     }
 }

@@ -52,8 +52,7 @@ fn stream_summary(received: &[u8], stream: u32) -> String {
         rest = &rest[9 + header.len..];
         let mut list = FieldList::new();
         if header.kind == kind::HEADERS {
-            let bounds =
-                Bounds { list_bytes_max: 1 << 20, fields_max: 100, decoded_bytes_max: 1 << 20 };
+            let bounds = Bounds { list_bytes_max: 1 << 20, decoded_bytes_max: 1 << 20 };
             decoder.decode(payload, &mut list, &bounds).expect("a block of fields");
         }
         if header.stream != stream {

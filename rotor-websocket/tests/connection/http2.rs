@@ -77,8 +77,7 @@ pub(crate) fn stream_output(driver: &mut ServerDriver, stream: u32) -> StreamOut
         let is_end = header.flags & flag::END_STREAM != 0;
         match header.kind {
             kind::HEADERS => {
-                let bounds =
-                    Bounds { list_bytes_max: 4096, fields_max: 20, decoded_bytes_max: 4096 };
+                let bounds = Bounds { list_bytes_max: 4096, decoded_bytes_max: 4096 };
                 let mut list = FieldList::new();
                 decoder.decode(payload, &mut list, &bounds).expect("a block");
                 for field in list.fields().iter() {

@@ -192,9 +192,6 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     }
 }
 
-/// The number of pseudo-fields in a response: only the status.
-const PSEUDO_FIELDS: usize = 1;
-
 pub(super) fn bounds(config: &ClientConfig) -> FieldBounds {
-    FieldBounds::new(&config.limits, config.http2_ref().continuations_max, PSEUDO_FIELDS)
+    FieldBounds::new(&config.limits, config.http2_ref().continuations_max)
 }

@@ -19,8 +19,6 @@ pub struct Bounds {
     /// How many bytes, with 32 for each field, are kept. The rest is decoded, since the tables must
     /// stay in step, and dropped.
     pub list_bytes_max: usize,
-    /// How many fields are kept.
-    pub fields_max: usize,
     /// How many bytes, with 32 for each field, are decoded at all. A larger block is refused.
     pub decoded_bytes_max: usize,
 }
@@ -98,9 +96,7 @@ impl HpackDecoder {
             if counted > bounds.decoded_bytes_max {
                 return Err(HpackError::TooLarge);
             }
-            if counted > bounds.list_bytes_max || list.len() >= bounds.fields_max {
-                list.is_truncated = true;
-            }
+            list.is_truncated |= counted > bounds.list_bytes_max;
             if list.is_truncated {
                 list.bytes.truncate(start);
             } else {

@@ -29,7 +29,7 @@ impl FieldList {
         self.spans.is_empty()
     }
 
-    /// Returns whether the block had more fields or bytes than are kept. The list is then the
+    /// Returns whether the block had more bytes than are kept. The list is then the
     /// beginning of the block.
     pub fn is_truncated(&self) -> bool {
         self.is_truncated

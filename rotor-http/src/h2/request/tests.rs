@@ -16,7 +16,7 @@ fn list(fields: &[(&str, &str)]) -> FieldList {
         block.extend_from_slice(&value);
     }
     let mut list = FieldList::new();
-    let bounds = Bounds { list_bytes_max: 16 << 10, fields_max: 100, decoded_bytes_max: 64 << 10 };
+    let bounds = Bounds { list_bytes_max: 16 << 10, decoded_bytes_max: 64 << 10 };
     HpackDecoder::new(4096).decode(&block, &mut list, &bounds).expect("it is well-formed");
     list
 }

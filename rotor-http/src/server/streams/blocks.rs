@@ -84,9 +84,6 @@ impl<S: Server> Streams<S> {
     }
 }
 
-/// The most pseudo-fields of a request: one that asks for another protocol has this many.
-const PSEUDO_FIELDS: usize = 5;
-
 pub(super) fn bounds(config: &ServerConfig) -> FieldBounds {
-    FieldBounds::new(config.limits_ref(), config.http2_ref().continuations_max, PSEUDO_FIELDS)
+    FieldBounds::new(config.limits_ref(), config.http2_ref().continuations_max)
 }

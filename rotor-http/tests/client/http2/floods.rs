@@ -91,7 +91,7 @@ fn a_response_with_too_many_fields_fails_only_its_request() {
     let many = [(":status", "200"), ("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")];
     server.send(&headers(1, &many, true));
     server.send(&headers(3, &many[..4], true));
-    assert_eq!(server.outcome(0), "Peer: Head(Head(TooLarge))");
+    assert_eq!(server.outcome(0), "Peer: Head(Head(TooManyFields))");
     assert_eq!((server.outcome(1).as_str(), server.end()), ("200", None));
 }
 

@@ -279,8 +279,7 @@ impl Server {
 
     fn fields(&mut self, header: FrameHeader, payload: &[u8]) {
         assert!(header.flags & flag::END_HEADERS != 0);
-        let bounds =
-            Bounds { list_bytes_max: 1 << 20, fields_max: 100, decoded_bytes_max: 1 << 20 };
+        let bounds = Bounds { list_bytes_max: 1 << 20, decoded_bytes_max: 1 << 20 };
         let mut list = FieldList::new();
         self.decoder.decode(payload, &mut list, &bounds).expect("a block of fields");
         let mut fields: Vec<(String, String)> = list

@@ -254,8 +254,7 @@ impl<S: Server> Client<S> {
         if header.flags & flag::END_HEADERS == 0 {
             return;
         }
-        let bounds =
-            Bounds { list_bytes_max: 1 << 20, fields_max: 100, decoded_bytes_max: 1 << 20 };
+        let bounds = Bounds { list_bytes_max: 1 << 20, decoded_bytes_max: 1 << 20 };
         let mut list = FieldList::new();
         let block = std::mem::take(&mut self.block);
         self.decoder.decode(&block, &mut list, &bounds).expect("a block of fields");

@@ -61,6 +61,20 @@ fn pseudo_fields_do_not_count_against_the_limit_of_fields() {
     }
 }
 
+/// Browsers send each cookie as a field of its own (RFC 9113 §8.2.3), and have more of them than a
+/// request may have fields.
+#[test]
+fn cookies_in_parts_count_as_one_field() {
+    let limits = Limits::new().fields_max(3);
+    for (cookies, others, status) in [(150, 2, 200), (0, 3, 200), (150, 3, 431), (0, 4, 431)] {
+        let cookies = [("cookie", "c=d")].repeat(cookies);
+        let fields = [&cookies[..], &[("x-a", "b")].repeat(others)].concat();
+        let mut client = Client::new(config().limits(limits.clone()));
+        client.send(&headers(1, "GET", "/ignore", &fields, true));
+        assert_eq!(client.answer(1).status, status, "{} cookies, {others}", cookies.len());
+    }
+}
+
 /// The response has begun, so there is no error page; the reset must not blame this side.
 #[test]
 fn a_body_failure_after_the_head_resets_with_a_code_that_names_whose_fault_it_is() {
