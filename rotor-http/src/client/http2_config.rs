@@ -99,8 +99,9 @@ impl Http2Config {
     }
 
     /// Sets how many CONTINUATION frames one field block may have. Default 8: a block of at most
-    /// [`head_bytes_max`](crate::Limits::head_bytes_max) bytes fits into one frame. If either limit
-    /// is exceeded, the connection ends.
+    /// 16 KiB, the default of [`head_bytes_max`](crate::Limits::head_bytes_max), fits into one
+    /// frame. If a block has more of these frames, or more than four times `head_bytes_max` bytes,
+    /// the connection ends.
     pub fn continuations_max(mut self, frames: u32) -> Http2Config {
         self.continuations_max = frames;
         self

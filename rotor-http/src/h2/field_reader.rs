@@ -34,7 +34,9 @@ impl FieldBounds {
         let list_bytes_max = limits.head_bytes_max;
         let decoded_bytes_max = list_bytes_max.saturating_mul(DECODED_FACTOR);
         FieldBounds {
-            block: BlockBounds { bytes_max: list_bytes_max, continuations_max },
+            // A block that is longer than this before it is decoded is so afterwards, unless its
+            // sender wastes bytes.
+            block: BlockBounds { bytes_max: decoded_bytes_max, continuations_max },
             list: Bounds { list_bytes_max, decoded_bytes_max },
         }
     }
@@ -331,10 +333,19 @@ mod tests {
             (368, true, Some(ErrorCode::EnhanceYourCalm)),
         ] {
             let value = "v".repeat(len);
-            let (mut reader, mut list) = (FieldReader::new(), FieldList::new());
-            let read = reader.read(&block(&[("a", &value)]), &mut list, &bounds());
-            assert_eq!(code(read), expected, "{len}");
-            assert!(expected.is_some() || list.is_truncated() == is_truncated, "{len}");
+            let bytes = block(&[("a", &value)]);
+            for frames in [1, 2] {
+                let (mut reader, mut list) = (FieldReader::new(), FieldList::new());
+                let read = if frames == 1 {
+                    reader.read(&bytes, &mut list, &bounds())
+                } else {
+                    reader.start_block(INFO, &bytes[..9], Time::NEVER);
+                    reader.continue_block(&bytes[9..], true, &mut list, &bounds()).map(|_| ())
+                };
+                assert_eq!(code(read), expected, "{len} in {frames}");
+                let is_as_expected = expected.is_some() || list.is_truncated() == is_truncated;
+                assert!(is_as_expected, "{len} in {frames}");
+            }
         }
     }
 }

@@ -140,8 +140,8 @@ impl Http2Config {
 
     /// Sets how many CONTINUATION frames one field block may have. Default 8. A block of at most
     /// 16 KiB, the default of [`head_bytes_max`](crate::Limits::head_bytes_max), fits into one
-    /// frame without any. If a block has more of these frames, or exceeds `head_bytes_max` before
-    /// it is decoded, the connection ends (CVE-2024-27316).
+    /// frame without any. If a block has more of these frames, or more than four times
+    /// `head_bytes_max` bytes, the connection ends (CVE-2024-27316).
     pub fn continuations_max(mut self, frames: u32) -> Http2Config {
         self.continuations_max = frames;
         self

@@ -72,7 +72,7 @@ fn field_blocks_are_limited_in_frames_bytes_and_decoded_size() {
         0 => frame(1, 0, 1, &[0x88]),
         _ => frame(9, 0, 1, &block(&[("a", &"x".repeat(9_000))])),
     };
-    assert_eq!(flood_until_end(large, fields), (2, Some(11)));
+    assert_eq!(flood_until_end(large, fields), (8, Some(11)));
     // An entry of 4,000 bytes, and a thousand references of one byte each.
     let bomb = |_| {
         let mut block = vec![0x88, 0x40, 1, b'a', 0x7f];
@@ -93,6 +93,20 @@ fn a_response_with_too_many_fields_fails_only_its_request() {
     server.send(&headers(3, &many[..4], true));
     assert_eq!(server.outcome(0), "Peer: Head(Head(TooManyFields))");
     assert_eq!((server.outcome(1).as_str(), server.end()), ("200", None));
+}
+
+/// It may come from a part of the server of which other requests know nothing.
+#[test]
+fn a_response_head_beyond_the_limit_in_several_frames_fails_only_its_request() {
+    let mut server = Server::new(["/1", "/2"].map(Probe::get));
+    let large = block(&[(":status", "200"), ("a", &"x".repeat(40_000))]);
+    for (at, part) in large.chunks(16_000).enumerate() {
+        let kind = if at == 0 { 1 } else { 9 };
+        server.send(&frame(kind, if at == 2 { 4 } else { 0 }, 1, part));
+    }
+    assert_eq!(server.outcome(0), "Peer: Head(Head(TooLarge))");
+    server.send(&page(3, "ok"));
+    assert_eq!((server.outcome(1).as_str(), server.end()), ("200 ok", None));
 }
 
 #[test]

@@ -75,6 +75,26 @@ fn cookies_in_parts_count_as_one_field() {
     }
 }
 
+#[test]
+fn a_head_beyond_the_limit_in_several_frames_costs_its_stream_alone() {
+    let large = "x".repeat(40_000);
+    let head = [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")];
+    let block = block(&[&head[..], &[("x-a", &large)]].concat());
+    let config = config();
+    let counters = config.counters();
+    let mut client = Client::new(config);
+    client.send(&headers(1, "POST", "/progressive", &[], false));
+    for (at, part) in block.chunks(16_000).enumerate() {
+        let (kind, end) =
+            if at == 0 { (kind::HEADERS, flag::END_STREAM) } else { (kind::CONTINUATION, 0) };
+        let flags = if at == 2 { flag::END_HEADERS } else { end };
+        client.send(&frame(kind, flags, 3, part));
+    }
+    assert_eq!((client.answer(3).status, counters.heads_too_large()), (431, 1));
+    client.send(&data(1, b"still there", true));
+    assert_eq!(client.outcome(1), "200 POST /progressive still there");
+}
+
 /// The response has begun, so there is no error page; the reset must not blame this side.
 #[test]
 fn a_body_failure_after_the_head_resets_with_a_code_that_names_whose_fault_it_is() {
