@@ -49,8 +49,8 @@ pub(super) struct StallDetector {
     poll: Period,
     /// The time since the current handler was called.
     call: Period,
-    /// How long the current call may have waited before it was first seen.
-    unobserved_wait: Duration,
+    /// How long the current call may have waited in the kernel.
+    possible_wait: Duration,
     /// The latest sample of the thread, and when it was taken.
     thread: Option<(Time, ThreadObservation)>,
     /// The stalls that were reported and go on: the handler's and the loop's.
@@ -134,7 +134,7 @@ impl StallDetector {
             last: None,
             poll: stretch(),
             call: stretch(),
-            unobserved_wait: Duration::ZERO,
+            possible_wait: Duration::ZERO,
             thread: None,
             stalls: [None; 2],
             ended: [None; 2],
@@ -154,7 +154,7 @@ impl StallDetector {
             self.end_all(now);
             self.poll = Period::new(now, reading.call_number());
             self.call = Period::new(now, reading.call_number());
-            self.unobserved_wait = Duration::ZERO;
+            self.possible_wait = Duration::ZERO;
             self.thread = None;
             return Finding::Nothing;
         }
@@ -166,7 +166,6 @@ impl StallDetector {
             return Finding::Nothing;
         }
         let observed = observe();
-        self.unobserved_wait = observed.unobserved_wait(now, reading);
         let (passed, own_time) = self.time_since_last_sample(now, observed);
         self.poll.add(passed, own_time);
         if is_same_call {
@@ -174,6 +173,7 @@ impl StallDetector {
         } else {
             self.call = Period::new(now, reading.call_number());
         }
+        self.possible_wait = observed.possible_wait(now, reading, self.call.since);
         self.evaluate(now, reading, observed.sample)
     }
 
@@ -218,11 +218,12 @@ impl StallDetector {
         self.call.own_time
     }
 
-    /// Returns how long the current call has waited in the kernel at most, if it is one of the
-    /// first calls that its thread has made since it got the loop. Whether it waited for a CPU
-    /// first is not known, so this is not used for reports, but only for loops on alert.
-    pub(super) fn unobserved_wait(&self) -> Duration {
-        self.unobserved_wait
+    /// Returns how long the current call may have waited in the kernel, if it waits there now: since
+    /// it was first seen or, for the first calls that its thread has made since it got the loop,
+    /// since then. Whether it computed first, or waited for a CPU, is not known, so this is not used
+    /// for reports, but only for loops on alert.
+    pub(super) fn possible_wait(&self) -> Duration {
+        self.possible_wait
     }
 
     /// Returns whether the current call was reported, and its thread was sampled so recently that
@@ -311,11 +312,13 @@ impl StallDetector {
 }
 
 impl ThreadObservation {
-    fn unobserved_wait(&self, now: Time, reading: Reading) -> Duration {
-        let is_first_call = (1..=FIRST_CALLS).contains(&reading.calls_since(self.calls_before));
-        match self.sample {
-            ThreadSample::Waiting { .. } if is_first_call => now - self.acquired_at,
-            _ => Duration::ZERO,
+    fn possible_wait(&self, now: Time, reading: Reading, first_seen: Time) -> Duration {
+        let ThreadSample::Waiting { .. } = self.sample else { return Duration::ZERO };
+        match reading.calls_since(self.calls_before) {
+            // It is the call of the thread before.
+            0 => Duration::ZERO,
+            1..=FIRST_CALLS => now - self.acquired_at,
+            _ => now - first_seen,
         }
     }
 }

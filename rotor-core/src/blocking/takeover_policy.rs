@@ -63,15 +63,14 @@ impl TakeoverPolicy {
     }
 
     /// Returns whether the loop should be taken from the handler of this call, which has had
-    /// `own_time`, while the loop has not polled for `lag`. On alert, `unobserved_wait` counts
-    /// as well: a handler that is already waiting in the kernel when it is first seen, and may have
-    /// waited for up to that long, need not be seen a second time.
+    /// `own_time`, while the loop has not polled for `lag`. On alert, `possible_wait` counts
+    /// as well: a handler that waits in the kernel need not be observed for all of that time.
     pub(super) fn is_due(
         &self,
         now: Time,
         call: u64,
         own_time: Duration,
-        unobserved_wait: Duration,
+        possible_wait: Duration,
         lag: Duration,
     ) -> bool {
         // A thread may have become free since then, but this is not checked at each tick.
@@ -79,7 +78,7 @@ impl TakeoverPolicy {
         // The thread that has the loop now may not have called a handler yet.
         let has_moved_on = self.just_taken(now) == Some(call);
         let is_late = if self.is_alert(now, lag) {
-            own_time.max(unobserved_wait) >= self.lagging_patience
+            own_time.max(possible_wait) >= self.lagging_patience
         } else {
             own_time >= self.patience
         };
@@ -148,13 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn an_alert_watchdog_need_not_see_a_waiting_handler_twice() {
+    fn a_possible_wait_counts_on_alert_only() {
         let policy = policy();
-        for (unseen, lag, is_due) in
+        for (possible_wait, lag, is_due) in
             [(99, 10_000, false), (100, 10_000, true), (100, 9_999, false), (10_000, 9_999, false)]
         {
-            let (unseen, lag) = (micros(unseen), micros(lag));
-            assert_eq!(policy.is_due(at(0), 7, Duration::ZERO, unseen, lag), is_due);
+            let (possible_wait, lag) = (micros(possible_wait), micros(lag));
+            assert_eq!(policy.is_due(at(0), 7, Duration::ZERO, possible_wait, lag), is_due);
         }
     }
 

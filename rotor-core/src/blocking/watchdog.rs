@@ -250,9 +250,8 @@ impl WatchedLoop {
         // Counted before the hook is called, which may let the handler go on.
         self.counters.record_lag(lag);
         let mut takeover = TakeoverResult::NotTaken;
-        let (own_time, unobserved_wait) = (detector.call_time(), detector.unobserved_wait());
-        if !reading.is_asleep() && policy.is_due(now, reading.call, own_time, unobserved_wait, lag)
-        {
+        let (own_time, possible_wait) = (detector.call_time(), detector.possible_wait());
+        if !reading.is_asleep() && policy.is_due(now, reading.call, own_time, possible_wait, lag) {
             takeover = self.take(reading);
             policy.record(now, reading.call, takeover);
         } else if policy.is_refused(reading.call) {

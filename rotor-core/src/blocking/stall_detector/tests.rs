@@ -131,20 +131,23 @@ fn a_watchdog_that_was_late_still_makes_each_report() {
 }
 
 #[test]
-fn the_unobserved_wait_starts_when_the_thread_got_the_loop() {
+fn a_possible_wait_starts_at_loop_acquisition_or_at_the_first_sight() {
     let mut fake = FakeLoop::new();
     fake.ticks(2, Activity::Waited);
     fake.move_to_thread(0);
-    let mut unobserved_wait = |calls: u32, activity| {
+    let mut possible_wait = |calls: u32, activity| {
         (0..calls).for_each(|_| fake.call());
         fake.tick(activity);
-        fake.detector.unobserved_wait().as_millis()
+        fake.detector.possible_wait().as_millis()
     };
-    assert_eq!(unobserved_wait(0, Activity::Waited), 0, "it is the call of the thread before");
-    assert_eq!(unobserved_wait(1, Activity::Waited), 20);
-    assert_eq!(unobserved_wait(1, Activity::Ran(10)), 0, "it computes");
-    assert_eq!(unobserved_wait(2, Activity::Waited), 40);
-    assert_eq!(unobserved_wait(1, Activity::Waited), 0, "it has made many");
+    assert_eq!(possible_wait(0, Activity::Waited), 0, "it is the call of the thread before");
+    assert_eq!(possible_wait(1, Activity::Waited), 20);
+    assert_eq!(possible_wait(1, Activity::Ran(10)), 0, "it computes");
+    assert_eq!(possible_wait(2, Activity::Waited), 40);
+    assert_eq!(possible_wait(1, Activity::Waited), 0, "it has made many");
+    assert_eq!(possible_wait(0, Activity::Waited), 10);
+    assert_eq!(possible_wait(0, Activity::Ran(10)), 0, "it computes");
+    assert_eq!(possible_wait(0, Activity::Waited), 30, "it may have waited before");
 }
 
 #[test]
