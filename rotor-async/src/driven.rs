@@ -87,8 +87,12 @@ impl<T> Driven<T> {
         // Taken out, so that a future that panics is not polled again.
         let Some(mut future) = self.future.take() else { return Poll::Pending };
         let polled = self.poller.poll(scope, |context| future.as_mut().poll(context));
-        if polled.is_pending() {
-            self.future = Some(future);
+        match polled {
+            Poll::Pending => self.future = Some(future),
+            Poll::Ready(_) => {
+                drop(future);
+                self.poller.release_sleeps();
+            }
         }
         polled
     }

@@ -16,8 +16,9 @@ use crate::poller;
 ///
 /// The work is offered to the pool after the poll in which this future is first polled. If the
 /// future is dropped before the work has begun, the work is not done. Work that has begun
-/// continues, and its result is dropped. In a simulation, the simulation decides when the work is
-/// done.
+/// continues, and its result is dropped. If the machine that polled this future ends before the work
+/// has begun, another machine that waits for it offers the work again. In a simulation, the
+/// simulation decides when the work is done.
 ///
 /// # Errors
 ///
@@ -54,8 +55,11 @@ pub struct Offload<T> {
     stage: Stage<T>,
 }
 
+/// The work, until it begins.
+type Work<T> = Box<dyn FnOnce() -> T + Send>;
+
 enum Stage<T> {
-    New(Box<dyn FnOnce() -> T + Send>),
+    New(Work<T>),
     Asked(Arc<Shared<T>>),
     Over,
 }
@@ -69,6 +73,8 @@ struct Shared<T>(Mutex<State<T>>);
 struct State<T> {
     job: JobState,
     value: Option<Result<T, FutureError>>,
+    /// The work, if it was dropped before it began.
+    unbegun: Option<Work<T>>,
     waker: Waker,
 }
 
@@ -89,16 +95,28 @@ impl<T> Shared<T> {
     }
 }
 
-/// Reports the end of the work; without a value if it is dropped, for example by a panic.
-struct CompletionGuard<T>(Arc<Shared<T>>);
+/// Does the work, and reports its end; without a value if this is dropped, for example by a panic.
+struct Job<T> {
+    shared: Arc<Shared<T>>,
+    /// `None` once the work has begun.
+    work: Option<Work<T>>,
+}
 
-impl<T> CompletionGuard<T> {
-    fn complete(&self, value: Result<T, FutureError>) {
-        let mut state = self.0.lock();
+impl<T> Job<T> {
+    fn run(mut self) {
+        if let Some(work) = self.work.take() {
+            let value = work();
+            self.complete(Ok(value));
+        }
+    }
+
+    fn complete(&mut self, value: Result<T, FutureError>) {
+        let mut state = self.shared.lock();
         if state.value.is_some() || matches!(state.job, JobState::Cancelled) {
             return;
         }
         state.value = Some(value);
+        state.unbegun = self.work.take();
         let waker = state.waker.clone();
         drop(state);
         // This also wakes the machine, but the future may be in a set that polls only futures whose
@@ -107,18 +125,15 @@ impl<T> CompletionGuard<T> {
     }
 }
 
-impl<T> Drop for CompletionGuard<T> {
+impl<T> Drop for Job<T> {
     fn drop(&mut self) {
         self.complete(Err(if panicking() { FutureError::Panicked } else { FutureError::Dropped }));
     }
 }
 
-fn deferred_start<T: Send + 'static>(
-    shared: Arc<Shared<T>>,
-    work: Box<dyn FnOnce() -> T + Send>,
-) -> DeferredStart {
+fn deferred_start<T: Send + 'static>(shared: Arc<Shared<T>>, work: Work<T>) -> DeferredStart {
     // Made now, so that the loss is reported if the poll panics and nothing is started.
-    let guard = CompletionGuard(shared.clone());
+    let job = Job { shared: shared.clone(), work: Some(work) };
     Box::new(move |pool| {
         let mut state = shared.lock();
         if matches!(state.job, JobState::Cancelled) {
@@ -128,7 +143,7 @@ fn deferred_start<T: Send + 'static>(
         drop(state);
         // If the pool refuses the work, it is dropped, which reports its end without a value at
         // once.
-        let submitted = pool.submit(Box::new(move || guard.complete(Ok(work()))));
+        let submitted = pool.submit(Box::new(move || job.run()));
         let mut state = shared.lock();
         if matches!(state.job, JobState::Cancelled) {
             // Dropped without the lock. Work that has not begun is cancelled by that.
@@ -156,7 +171,8 @@ impl<T: Send + 'static> Future for Offload<T> {
         let shared = match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::New(work) => {
                 let waker = context.waker().clone();
-                let state = State { job: JobState::NotSubmitted, value: None, waker };
+                let state =
+                    State { job: JobState::NotSubmitted, value: None, unbegun: None, waker };
                 let shared = Arc::new(Shared(Mutex::new(state)));
                 let is_deferred = poller::defer_start(deferred_start(shared.clone(), work));
                 assert!(is_deferred, "`offload` is polled where a loop drives it; see its docs");
@@ -166,7 +182,17 @@ impl<T: Send + 'static> Future for Offload<T> {
             Stage::Asked(shared) => shared,
             Stage::Over => return Poll::Pending,
         };
-        let ended = shared.lock().poll_result(context.waker());
+        let mut state = shared.lock();
+        if let Some((work, ended_job)) = state.take_abandoned(context.waker()) {
+            // Dropped without the lock, like any job.
+            drop(state);
+            drop(ended_job);
+            let _is_deferred = poller::defer_start(deferred_start(shared.clone(), work));
+            self.stage = Stage::Asked(shared);
+            return Poll::Pending;
+        }
+        let ended = state.poll_result(context.waker());
+        drop(state);
         if ended.is_pending() {
             self.stage = Stage::Asked(shared);
         }
@@ -175,6 +201,16 @@ impl<T: Send + 'static> Future for Offload<T> {
 }
 
 impl<T> State<T> {
+    /// Returns work that was not begun because the machine that had requested it has ended, and its
+    /// job. The machine that polls now has to request the work anew.
+    fn take_abandoned(&mut self, waker: &Waker) -> Option<(Work<T>, JobState)> {
+        let JobState::Submitted(job) = &self.job else { return None };
+        let work = self.unbegun.take_if(|_| poller::is_of_another_machine(job))?;
+        self.value = None;
+        self.waker.clone_from(waker);
+        Some((work, std::mem::replace(&mut self.job, JobState::NotSubmitted)))
+    }
+
     fn poll_result(&mut self, waker: &Waker) -> Poll<Result<T, OffloadError>> {
         self.waker.clone_from(waker);
         // Checked before the value, which is set before the job is done.

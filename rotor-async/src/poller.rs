@@ -87,6 +87,12 @@ impl Poller {
         &self.waker
     }
 
+    /// Wakes the futures whose sleeps this poller holds, because nothing will poll it any more. A
+    /// future that several machines poll registers its sleep with one of the others then.
+    pub(crate) fn release_sleeps(&mut self) {
+        self.wake_sleepers(Time::NEVER);
+    }
+
     fn wake_sleepers(&mut self, now: Time) {
         while let Some(first) = self.sleeps.first_entry() {
             if first.key().0 > now {
@@ -99,6 +105,12 @@ impl Poller {
                 waker.wake();
             }
         }
+    }
+}
+
+impl Drop for Poller {
+    fn drop(&mut self) {
+        self.release_sleeps();
     }
 }
 
@@ -131,6 +143,14 @@ pub(crate) fn is_woken_with_current_poll<V>(value: &Value<V>, waker: &Waker) -> 
             ptr::eq(current.waker, waker.data())
                 && current.notifier.as_ref().is_some_and(|notifier| value.wakes(notifier))
         })
+    })
+}
+
+/// Returns whether a poll is under way, of another machine than the one that the value wakes.
+pub(crate) fn is_of_another_machine<V>(value: &Value<V>) -> bool {
+    CURRENT.with_borrow(|current| {
+        let notifier = current.as_ref().and_then(|current| current.notifier.as_ref());
+        notifier.is_some_and(|notifier| !value.wakes(notifier))
     })
 }
 
