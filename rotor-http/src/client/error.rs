@@ -59,10 +59,8 @@ quick_error! {
             display("the server refused the request without processing it")
         }
         /// The fields of the request are larger than the server has said that it accepts (HTTP/2:
-        /// SETTINGS_MAX_HEADER_LIST_SIZE), so it was not sent. Or it was the first of its
-        /// connection, which is sent before the server has said that, and the server refused it
-        /// without processing it. Trailers are not checked. Over HTTP/1.1, a server responds to such
-        /// a request with 431.
+        /// SETTINGS_MAX_HEADER_LIST_SIZE), so it was not sent. Trailers are not checked. Over
+        /// HTTP/1.1, a server responds to such a request with 431.
         FieldsTooLarge {
             display("the fields of the request are larger than the server accepts")
         }

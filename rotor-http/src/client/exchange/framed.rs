@@ -167,12 +167,10 @@ impl<K: Client> Exchange<K> {
     /// Handles the server's message that it has not processed the request: returns the request to
     /// be made again, or fails it. `was_other_served` is whether it has taken another one on this
     /// connection. Then the refusal does not count: a server that serves few requests on each
-    /// connection refuses the last of many requests very often. A request that `is_too_large` for
-    /// the server would be refused again.
+    /// connection refuses the last of many requests very often.
     pub(in crate::client) fn refused(
         &mut self,
         was_other_served: bool,
-        is_too_large: bool,
         config: &ClientConfig,
         scope: &mut rotor_core::Scope<'_, K::Context>,
     ) -> Option<Box<Job<K>>> {
@@ -181,7 +179,6 @@ impl<K: Client> Exchange<K> {
         self.sent.on_this_connection &= !is_unprocessed;
         // RFC 9113 §8.7: whatever its method. Parts that were written earlier cannot be sent again.
         let may_repeat = is_unprocessed
-            && !is_too_large
             && (was_other_served || self.refusals < REFUSALS_MAX)
             && self.was_written_in_one_call;
         self.refusals = self.refusals.saturating_add(u8::from(!was_other_served));
@@ -189,9 +186,7 @@ impl<K: Client> Exchange<K> {
             return Some(job);
         }
         let (handler, port) = (self.handler.take()?, self.port.take()?);
-        let error = if is_unprocessed && is_too_large {
-            ClientError::FieldsTooLarge
-        } else if is_unprocessed {
+        let error = if is_unprocessed {
             Counters::add(&config.counters_ref().refused);
             ClientError::Refused
         } else {

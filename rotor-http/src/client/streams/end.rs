@@ -69,19 +69,16 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         }
     }
 
-    /// Handles a request that the server has not processed: another connection may make it, unless
-    /// its fields are larger than the server accepts.
+    /// Handles a request that the server has not processed: another connection may make it.
     pub(super) fn refused(
         &mut self,
         at: usize,
         was_other_served: bool,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) {
-        // No other request is under way then: none has begun since.
-        let is_too_large = self.unchecked_list_bytes > 0;
         let child = &mut self.children[at];
         let job = child.step(io.scope, io.config, |exchange, io| {
-            exchange.refused(was_other_served, is_too_large, io.config, io.scope)
+            exchange.refused(was_other_served, io.config, io.scope)
         });
         if let Some(job) = job.flatten() {
             self.source.return_job(*job, io.scope);
@@ -135,9 +132,11 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         Counters::add(&io.config.counters_ref().protocol_errors);
         write_frame(io, &frame_writer::go_away(0, code));
         // A server that has sent nothing at all does not respond, whatever it speaks.
-        let is_silent = code == ErrorCode::SettingsTimeout && self.phase == Phase::Settings;
+        let has_settings = self.phase == Phase::Open;
+        let is_silent = code == ErrorCode::SettingsTimeout && !has_settings;
         self.end_unless_held(io, |child, source, io| {
-            if !return_unsent(child, source, io.config, io.scope) {
+            // Nothing suggests that another connection gets further than this one.
+            if !has_settings || !return_unsent(child, source, io.config, io.scope) {
                 child.step(io.scope, io.config, |exchange, io| match is_silent {
                     true => exchange.fail(ClientError::ResponseTimeout, io),
                     false => exchange.fail(ClientError::Protocol(violation.why()), io),

@@ -245,11 +245,8 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         self.count(Nuisance::ControlFrame, io)?;
         self.must_call_feed = true;
         write_frame(io, &frame_writer::settings_ack());
-        if is_first {
-            self.check_unchecked_head();
-        }
         self.return_excess(io);
-        // A request for another protocol waits for the first settings.
+        // A request may have waited for the first settings.
         if change == 0 && !is_first {
             return Ok(());
         }

@@ -74,7 +74,7 @@ pub(super) fn fits(
 }
 
 /// Returns how large the fields of a head are, if it is complete.
-pub(super) fn list_bytes(text: &[u8], is_secure: bool, is_extended_connect: bool) -> Option<usize> {
+fn list_bytes(text: &[u8], is_secure: bool, is_extended_connect: bool) -> Option<usize> {
     let first = next_line(text, 0)?;
     let mut parts = first.split(|&byte| byte == b' ');
     let (method, target) = (parts.next()?, parts.next()?);

@@ -69,9 +69,6 @@ pub(super) struct Streams<K: Client, F> {
     floods: FloodBuckets,
     next_key: u32,
     next_stream: u32,
-    /// The size of the fields of a request that was sent before the server had said how large they
-    /// may be. Once it has, 0 if they are no larger.
-    unchecked_list_bytes: u32,
     /// The number of requests that were begun, and of those that got their response.
     started: u64,
     served: u64,
@@ -159,7 +156,6 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             floods: FloodBuckets::new(&config.floods, now),
             next_key: 1,
             next_stream: 1,
-            unchecked_list_bytes: 0,
             started: 0,
             served: 0,
             has_been_idle: false,

@@ -1,7 +1,8 @@
 //! Sends frames. Requests take turns, and the output stays below its high-water mark, so that a
 //! large body delays no other request.
 
-use super::head_text::{encode, fits, list_bytes, names_one_protocol};
+use super::child::Child;
+use super::head_text::{encode, fits, names_one_protocol};
 use super::steps::PRIORITY;
 use super::{Phase, Streams};
 use crate::client::error::ClientError;
@@ -53,9 +54,8 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         let may_send = if !child.state.is_sending() {
             false
         } else if child.stream.is_none() {
-            // The server's settings say whether it allows other protocols (RFC 8441 §3).
             let is_ready =
-                child.is_head_done() && (self.phase == Phase::Open || !child.offers_upgrade());
+                child.is_head_done() && (self.phase == Phase::Open || !needs_settings(child));
             self.waits_for_stream |= is_ready && !can_open_stream;
             is_ready && can_open_stream
         } else if child.unsent_body_len() > 0 {
@@ -112,20 +112,6 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         true
     }
 
-    /// Checks the request that was sent before the server's first settings, which are known now. If
-    /// its fields are too large, the server may end the connection for them, so no other request is
-    /// to begin there. It may also respond, so the request goes on.
-    pub(super) fn check_unchecked_head(&mut self) {
-        let is_too_large = self.unchecked_list_bytes > self.frames.peer().list_bytes_max;
-        if is_too_large {
-            self.stop_taking_requests();
-        }
-        // It may have been given up since, and the next one is not sent yet.
-        if !is_too_large || self.streams.is_empty() {
-            self.unchecked_list_bytes = 0;
-        }
-    }
-
     /// Sends one frame of a child, or all frames of a head.
     fn send(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) -> TurnOutcome {
         let room = room(io.transport.output, io.config.limits.output_high_water);
@@ -169,10 +155,6 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         };
         if !self.frames.fits_or_discard(&self.space.block, room, io.transport.output) {
             return false;
-        }
-        if self.phase == Phase::Settings {
-            self.unchecked_list_bytes = list_bytes(text, is_secure, false)
-                .map_or(0, |bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
         }
         child.output.discard(len);
         child.is_extended_connect = is_extended_connect;
@@ -233,4 +215,13 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         // The stream was open: streams that have ended are not in the schedule.
         child.state = child.state.after(StreamEvent::Sent { is_end }).unwrap_or(child.state);
     }
+}
+
+/// Returns whether a request must not be sent before the server's settings have come. They say
+/// whether the server allows other protocols (RFC 8441 §3), and how large fields may be: it may end
+/// the connection for larger ones.
+fn needs_settings<K: Client>(child: &Child<K>) -> bool {
+    /// In bytes, with 32 for each field: half of the least that servers in use accept (8 KiB).
+    const UNCHECKED_MAX: u32 = 4 << 10;
+    child.offers_upgrade() || !fits(child.output.front(), true, false, UNCHECKED_MAX)
 }

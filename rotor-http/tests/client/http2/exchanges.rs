@@ -3,7 +3,7 @@
 use rotor_http::client::ClientConfig;
 use rotor_http::{Limits, Method};
 
-use super::server::{Server, block, data, frame, go_away, headers, http2, page, reset, settings};
+use super::server::{Server, block, data, frame, headers, http2, page, reset, settings};
 use crate::probe::{BodyPlan, OnWakeup, Probe, seconds};
 
 #[test]
@@ -341,55 +341,44 @@ fn a_request_with_fields_beyond_the_servers_limit_fails_alone() {
     }
 }
 
-/// The first request is sent before the server has said how large its fields may be. On the next
-/// connection it would be the first again.
+/// A server may end the connection for fields that it does not accept, and on the next connection
+/// the request would be the first again.
 #[test]
-fn a_first_request_beyond_the_servers_limit_is_not_made_again() {
-    // `:method: GET`, `:scheme: http`, `:authority: h`, `:path: /`.
-    let size: u32 = 10 + 11 + 11 + 6 + 4 * 32;
-    let refusals = [go_away(0, 11), go_away(0, 0), reset(1, 7)];
-    for (refusal, max) in refusals.iter().flat_map(|one| [(one, size - 1), (one, size)]) {
-        let is_too_large = max < size;
-        let mut server = Server::silent(ClientConfig::new().http2(http2()), [Probe::get("/")]);
-        server.send(&settings(&[(6, max)]));
-        // What it says later does not matter to what was sent before.
-        server.send(&settings(&[(6, size - 2)]));
-        server.add_request(Probe::post(BodyPlan::Later("later")));
-        assert_eq!(server.request_lines().len(), 1, "no other is refused with it, or sent");
-        server.send(refusal);
-        let returned = std::mem::take(&mut server.driver.context_mut().returned_jobs).len();
-        assert_eq!(returned, usize::from(!is_too_large), "{max}");
-        if is_too_large {
-            assert_eq!(server.outcome(0), "Caller: FieldsTooLarge");
-            assert_eq!(server.end(), Some(0), "it ends with its only request");
+fn a_first_request_with_large_fields_waits_for_the_servers_settings() {
+    // `:method: GET`, `:scheme: https`, `:authority: h`, `:path: /…`. The scheme is the longer one,
+    // whichever is sent.
+    let others = 10 + 12 + 11 + 5 + 4 * 32;
+    for (size, waits) in [(4096, false), (4097, true)] {
+        let path: &'static str = format!("/{}", "x".repeat(size - others - 1)).leak();
+        let size = size as u32 - 1;
+        for (max, is_sent) in [(size, true), (size - 1, !waits)] {
+            let config = ClientConfig::new().http2(http2());
+            let mut server = Server::silent(config, [Probe::get(path), Probe::get("/2")]);
+            assert_eq!(server.request_lines().is_empty(), waits, "{size}");
+            server.send(&settings(&[(6, max)]));
+            assert_eq!(server.request_lines().len(), 1 + usize::from(is_sent), "{size} of {max}");
+            server.send(&page(1, "one"));
+            let (first, second) = match is_sent {
+                true => ("200 one", "nothing yet"),
+                false => ("Caller: FieldsTooLarge", "200 one"),
+            };
+            assert_eq!([0, 1].map(|at| server.outcome(at)), [first, second], "{size} of {max}");
+            assert_eq!(server.end(), None);
         }
     }
 }
 
 #[test]
-fn a_request_after_a_cancelled_one_beyond_the_servers_limit_is_refused() {
-    let late = Probe { defers_write: true, ..Probe::get("/late") };
-    let mut server = Server::silent(
-        ClientConfig::new().http2(http2()),
-        [Probe::get("/a-path-that-is-too-long"), late],
-    );
-    drop(server.driver.context_mut().futures.pop_front());
-    server.driver.settle();
-    server.send(&settings(&[(6, 180)]));
-    server.driver.context_mut().on_wakeup = Some(OnWakeup::Write);
-    server.driver.context().handlers[1].wakeup();
-    server.driver.settle();
-    server.read();
-    assert_eq!(server.request_lines(), ["GET http h /a-path-that-is-too-long", "GET http h /late"]);
-    server.send(&go_away(0, 11));
-    // Written late, so it cannot be made again. The cancelled one has no outcome.
-    assert_eq!(server.outcome(0), "Peer: Refused", "it is not too large");
-}
-
-#[test]
-fn a_first_request_beyond_the_servers_limit_gets_its_response() {
-    let mut server = Server::silent(ClientConfig::new().http2(http2()), [Probe::get("/")]);
-    server.send(&settings(&[(6, 10)]));
-    server.send(&headers(1, &[(":status", "431")], true));
-    assert_eq!((server.outcome(0).as_str(), server.end()), ("431", Some(0)));
+fn a_request_that_waits_for_settings_in_vain_is_not_made_again() {
+    let path: &'static str = format!("/{}", "x".repeat(5000)).leak();
+    for (bytes, outcome) in [
+        (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], "Protocol(\"it speaks HTTP/1\")"),
+        (b"", "ResponseTimeout"),
+    ] {
+        let mut server = Server::silent(ClientConfig::new().http2(http2()), [Probe::get(path)]);
+        server.send(bytes);
+        server.driver.advance(seconds(10));
+        assert_eq!(server.outcome(0), format!("Peer: Unsent({outcome})"));
+        assert!(server.request_lines().is_empty() && server.end().is_some());
+    }
 }
