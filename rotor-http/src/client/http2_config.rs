@@ -46,7 +46,7 @@ impl Http2Config {
             ping_again_after: Duration::from_secs(310),
             ping_timeout: Duration::from_secs(5),
             floods: FloodLimits {
-                resets: Rate { burst: 0, per_second: 0 },
+                resets: Rate { burst: 100, per_second: 3 },
                 provoked_resets: Rate { burst: 200, per_second: 10 },
                 control_frames: Rate { burst: 1000, per_second: 100 },
                 // As much as a server accepts from its clients.
@@ -157,6 +157,20 @@ impl Http2Config {
         self
     }
 
+    /// Sets how many streams the client may reset on one connection, because requests are cancelled
+    /// or late: `burst` at once, and `per_second` in each second after that. Default 100 and 3.
+    /// Beyond that, further requests use another connection, and those under way go on.
+    ///
+    /// Servers end connections with more resets than they allow (CVE-2023-44487), which fails all
+    /// requests there. In a proxy, clients that cancel would do that to the others. Netty allows
+    /// 200 in 30 seconds, nghttp2 1,000 at once and 33 a second. The requests under way, up to a
+    /// hundred, may still be reset as well.
+    #[doc(alias = "rapid reset")]
+    pub fn resets(mut self, burst: u32, per_second: u32) -> Http2Config {
+        self.floods.resets = Rate { burst, per_second };
+        self
+    }
+
     /// Sets how many streams a server may make us reset by violating the protocol on them. Default
     /// 200 at once and 10 a second. Beyond that, the connection ends.
     pub fn provoked_resets(mut self, burst: u32, per_second: u32) -> Http2Config {
@@ -203,6 +217,7 @@ impl fmt::Debug for Http2Config {
             .field("ping_after", &self.ping_after)
             .field("ping_again_after", &self.ping_again_after)
             .field("ping_timeout", &self.ping_timeout)
+            .field("resets", &self.floods.resets.burst)
             .field("provoked_resets", &self.floods.provoked_resets.burst)
             .field("control_frames", &self.floods.control_frames.burst)
             .field("small_data", &self.floods.small_data.burst)

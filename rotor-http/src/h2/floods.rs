@@ -90,7 +90,7 @@ const REFILL_INTERVAL: Duration = Duration::from_secs(1);
 /// The limits of one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FloodLimits {
-    /// Streams that the peer resets before their response is complete (CVE-2023-44487).
+    /// Streams that a client resets before their response is complete (CVE-2023-44487).
     pub resets: Rate,
     /// Streams that the peer makes us reset (CVE-2025-8671).
     pub provoked_resets: Rate,

@@ -26,7 +26,8 @@ const TIMES: [(&str, Set<Duration>); 4] = [
     ("ping_timeout", Http2Config::ping_timeout),
 ];
 
-const RATES: [(&str, SetRate); 3] = [
+const RATES: [(&str, SetRate); 4] = [
+    ("resets", Http2Config::resets),
     ("provoked_resets", Http2Config::provoked_resets),
     ("control_frames", Http2Config::control_frames),
     ("small_data", Http2Config::small_data),
