@@ -62,7 +62,9 @@
 //! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux).
 //!
 //! * `http`: async functions as handlers for rotor-http.
-//! * `tokio`: `Tokio` and `SpawnOn`. It depends on tokio.
+//! * `tokio`: `Tokio` and `SpawnOn`. It depends on tokio. Use it if your futures await anything of
+//!   tokio's, even only a channel, and the loop runs in `#[tokio::main]`: without it they stop for
+//!   ever when tokio's cooperative budget is used up, after 128 steps.
 //!
 //! # The book
 //!

@@ -9,6 +9,8 @@ use std::task::{Context, Waker};
 use rotor_core::{Future as Value, Notifier, Scope, Time};
 
 use crate::deferred_start::DeferredStart;
+#[cfg(feature = "tokio")]
+use crate::tokio_runtime::without_budget;
 
 /// What a machine needs to poll futures: a waker that wakes the machine, and the loop's time for
 /// [sleeps](crate::sleep).
@@ -52,7 +54,9 @@ impl Poller {
     /// Calls `poll` with a context for polling futures. Before that, wakes the futures whose
     /// [sleep](crate::sleep) has ended by the loop's time.
     ///
-    /// Polls may be nested, for example if a future runs a loop.
+    /// Polls may be nested, for example if a future runs a loop. With the feature `tokio`, they are
+    /// without tokio's cooperative budget, which would otherwise run out in a loop that runs in
+    /// `#[tokio::main]`.
     pub fn poll<C, R>(
         &mut self,
         scope: &Scope<'_, C>,
@@ -66,7 +70,7 @@ impl Poller {
         let outer = CURRENT.replace(Some(current));
         // Restores the outer poll in any case, even after a panic.
         let guard = PollGuard { outer, notifier: &mut self.notifier, sleeps: &mut self.sleeps };
-        let polled = poll(&mut Context::from_waker(&self.waker));
+        let polled = without_budget(|| poll(&mut Context::from_waker(&self.waker)));
         let starts = CURRENT.with_borrow_mut(|current| {
             current.as_mut().map(|it| std::mem::take(&mut it.deferred_starts))
         });
@@ -128,6 +132,12 @@ impl Drop for PollGuard<'_> {
             *self.sleeps = current.sleeps;
         }
     }
+}
+
+/// Calls `f`. With the feature `tokio`, this keeps tokio's budget from stopping the futures.
+#[cfg(not(feature = "tokio"))]
+fn without_budget<R>(f: impl FnOnce() -> R) -> R {
+    f()
 }
 
 /// Returns the loop's time, if a poll is under way.

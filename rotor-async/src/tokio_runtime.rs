@@ -97,14 +97,18 @@ impl Tokio {
     /// always ready has to yield by itself.
     pub fn enter<R>(&self, f: impl FnOnce() -> R) -> R {
         let _guard = self.handle.enter();
-        // A loop in `#[tokio::main]` runs within a single poll of tokio's. The budget of one poll
-        // (128 steps) must not apply to all polls of the loop: once it was used up, no resource of
-        // tokio's would be ready there any more.
-        let mut result = None;
-        let once = unconstrained(async { result = Some(f()) });
-        let _polled = pin!(once).poll(&mut Context::from_waker(Waker::noop()));
-        result.expect("the future above awaits nothing")
+        without_budget(f)
     }
+}
+
+/// Calls `f` without tokio's cooperative budget. A loop in `#[tokio::main]` runs within a single
+/// poll of tokio's. The budget of one poll (128 steps) must not apply to all polls of the loop: once
+/// it was used up, no resource of tokio's would be ready there any more.
+pub(crate) fn without_budget<R>(f: impl FnOnce() -> R) -> R {
+    let mut result = None;
+    let once = unconstrained(async { result = Some(f()) });
+    let _polled = pin!(once).poll(&mut Context::from_waker(Waker::noop()));
+    result.expect("the future above awaits nothing")
 }
 
 impl fmt::Debug for Tokio {

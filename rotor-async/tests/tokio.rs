@@ -221,3 +221,34 @@ fn current_or_new_uses_the_current_runtime() {
     assert_eq!(inner.handle().id(), outer.handle().id());
     assert_ne!(Tokio::current_or_new().expect("a new one").handle().id(), outer.handle().id());
 }
+
+/// A loop in `#[tokio::main]` runs within one poll of tokio's, whose budget is 128 steps.
+#[test]
+fn a_future_on_a_loop_is_not_stopped_by_the_tokio_budget_of_the_main_task() {
+    const MESSAGES: u32 = 1_000;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build();
+    let received = runtime.expect("a runtime").block_on(async {
+        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+        (0..MESSAGES).for_each(|number| sender.send(number).expect("it is open"));
+        drop(sender);
+        let (result, received) = mpsc::channel();
+        let mut creator = Loop::<Task<()>>::new(&Config::new()).expect("a loop");
+        let started = creator.add_machine_with(|scope| {
+            let future = async move {
+                let mut count = 0;
+                while receiver.recv().await.is_some() {
+                    count += 1;
+                }
+                result.send(count).expect("the test waits");
+            };
+            Task::start(future, scope)
+        });
+        started.expect("there is room");
+        let mut instance = creator.instantiate(());
+        for _turn in 0..10 {
+            instance.turn(Some(Duration::ZERO)).expect("it runs");
+        }
+        received.try_recv()
+    });
+    assert_eq!(received, Ok(MESSAGES));
+}

@@ -119,10 +119,8 @@ impl<S> Tower<S> {
 impl Settings {
     /// Calls `f` in the context of the tokio runtime, if one is set.
     pub(crate) fn enter<R>(&self, f: impl FnOnce() -> R) -> R {
-        match &self.tokio {
-            Some(tokio) => tokio.enter(f),
-            None => f(),
-        }
+        let _guard = self.tokio.as_ref().map(|tokio| tokio.handle().enter());
+        f()
     }
 
     pub(crate) fn extend(&self, head: &Head<'_>, extensions: &mut Extensions) {
