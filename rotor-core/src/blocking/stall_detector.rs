@@ -18,6 +18,7 @@
 //! Time in which other threads had the CPU does not count as the handler's: on an overloaded
 //! computer every loop is late, and no handler is at fault.
 
+use std::mem;
 use std::time::Duration;
 
 use super::heartbeat::Reading;
@@ -45,10 +46,14 @@ pub(super) struct StallDetector {
     patience: Duration,
     /// The reading of the last tick.
     last: Option<Reading>,
+    /// When that was.
+    last_tick: Time,
     /// The time since the loop has polled.
     poll: Period,
     /// The time since the current handler was called.
     call: Period,
+    /// How long the current call may have been running before it was first seen.
+    unseen: Duration,
     /// How long the current call may have waited in the kernel.
     possible_wait: Duration,
     /// The latest sample of the thread, and when it was taken.
@@ -132,8 +137,10 @@ impl StallDetector {
         StallDetector {
             patience,
             last: None,
+            last_tick: Time::ZERO,
             poll: stretch(),
             call: stretch(),
+            unseen: Duration::ZERO,
             possible_wait: Duration::ZERO,
             thread: None,
             stalls: [None; 2],
@@ -150,6 +157,10 @@ impl StallDetector {
         observe: impl FnOnce() -> ThreadObservation,
     ) -> Finding {
         let last = self.last.replace(reading);
+        let last_tick = mem::replace(&mut self.last_tick, now);
+        if last != Some(reading) {
+            self.unseen = now - last_tick;
+        }
         if reading.is_asleep() || last.is_none_or(|last| last.polls != reading.polls) {
             self.end_all(now);
             self.poll = Period::new(now, reading.call_number());
@@ -173,7 +184,7 @@ impl StallDetector {
         } else {
             self.call = Period::new(now, reading.call_number());
         }
-        self.possible_wait = observed.possible_wait(now, reading, self.call.since);
+        self.possible_wait = observed.possible_wait(now, reading, self.call.since, self.unseen);
         self.evaluate(now, reading, observed.sample)
     }
 
@@ -192,7 +203,7 @@ impl StallDetector {
 
     /// Takes the stalls that the last tick has found to be over, each once.
     pub(super) fn take_ended(&mut self) -> impl Iterator<Item = EndedStall> + use<> {
-        std::mem::take(&mut self.ended).into_iter().flatten()
+        mem::take(&mut self.ended).into_iter().flatten()
     }
 
     /// Returns for how long the loop has not polled, as far as was observed.
@@ -218,10 +229,9 @@ impl StallDetector {
         self.call.own_time
     }
 
-    /// Returns how long the current call may have waited in the kernel, if it waits there now: since
-    /// it was first seen or, for the first calls that its thread has made since it got the loop,
-    /// since then. Whether it computed first, or waited for a CPU, is not known, so this is not used
-    /// for reports, but only for loops on alert.
+    /// Returns how long the current call may have waited in the kernel, if it waits there now. It
+    /// may as well have computed, or waited for a CPU, so this is not used for reports, but only for
+    /// loops on alert.
     pub(super) fn possible_wait(&self) -> Duration {
         self.possible_wait
     }
@@ -312,13 +322,22 @@ impl StallDetector {
 }
 
 impl ThreadObservation {
-    fn possible_wait(&self, now: Time, reading: Reading, first_seen: Time) -> Duration {
+    /// Returns how long the call may have waited: for the first calls of a thread, since that got
+    /// the loop; for others, for some time before they were first seen, but not for longer than
+    /// since then, so that no call counts if it was seen only once.
+    fn possible_wait(
+        &self,
+        now: Time,
+        reading: Reading,
+        first_seen: Time,
+        unseen: Duration,
+    ) -> Duration {
         let ThreadSample::Waiting { .. } = self.sample else { return Duration::ZERO };
         match reading.calls_since(self.calls_before) {
             // It is the call of the thread before.
             0 => Duration::ZERO,
             1..=FIRST_CALLS => now - self.acquired_at,
-            _ => now - first_seen,
+            _ => (now - first_seen) + unseen.min(now - first_seen),
         }
     }
 }

@@ -47,6 +47,13 @@ impl FakeLoop {
         }
     }
 
+    /// Makes so many calls, and returns how long the last one may have waited after a tick, in ms.
+    fn possible_wait(&mut self, calls: u32, activity: Activity) -> u128 {
+        (0..calls).for_each(|_| self.call());
+        self.tick(activity);
+        self.detector.possible_wait().as_millis()
+    }
+
     fn poll(&mut self) {
         self.reading.polls += 2;
     }
@@ -131,23 +138,33 @@ fn a_watchdog_that_was_late_still_makes_each_report() {
 }
 
 #[test]
-fn a_possible_wait_starts_at_loop_acquisition_or_at_the_first_sight() {
+fn the_possible_wait_of_a_first_call_starts_when_the_thread_got_the_loop() {
     let mut fake = FakeLoop::new();
     fake.ticks(2, Activity::Waited);
     fake.move_to_thread(0);
-    let mut possible_wait = |calls: u32, activity| {
-        (0..calls).for_each(|_| fake.call());
-        fake.tick(activity);
-        fake.detector.possible_wait().as_millis()
-    };
+    let mut possible_wait = |calls: u32, activity| fake.possible_wait(calls, activity);
     assert_eq!(possible_wait(0, Activity::Waited), 0, "it is the call of the thread before");
     assert_eq!(possible_wait(1, Activity::Waited), 20);
     assert_eq!(possible_wait(1, Activity::Ran(10)), 0, "it computes");
     assert_eq!(possible_wait(2, Activity::Waited), 40);
     assert_eq!(possible_wait(1, Activity::Waited), 0, "it has made many");
-    assert_eq!(possible_wait(0, Activity::Waited), 10);
-    assert_eq!(possible_wait(0, Activity::Ran(10)), 0, "it computes");
-    assert_eq!(possible_wait(0, Activity::Waited), 30, "it may have waited before");
+}
+
+#[test]
+fn a_possible_wait_is_at_most_twice_as_long_as_the_call_was_seen() {
+    let mut fake = FakeLoop::new();
+    fake.possible_wait(1_000, Activity::Waited);
+    assert_eq!(fake.possible_wait(1, Activity::Waited), 0, "it may have begun just now");
+    assert_eq!(fake.possible_wait(0, Activity::Waited), 20, "or just after the tick before that");
+    assert_eq!(fake.possible_wait(0, Activity::Waited), 30);
+    assert_eq!(fake.possible_wait(0, Activity::Ran(10)), 0, "it computes");
+    assert_eq!(fake.possible_wait(0, Activity::Waited), 50);
+    fake.now += PATIENCE * 100;
+    assert_eq!(fake.possible_wait(1, Activity::Waited), 0, "the watchdog was late");
+    assert_eq!(fake.possible_wait(0, Activity::Waited), 20);
+    fake.poll();
+    assert_eq!(fake.possible_wait(1, Activity::Waited), 0);
+    assert_eq!(fake.possible_wait(0, Activity::Waited), 20);
 }
 
 #[test]
