@@ -67,7 +67,8 @@
 //! # The span of a request
 //!
 //! It has the name `request`, the target `rotor::http` and the level INFO, and the fields of
-//! OpenTelemetry: `otel.kind`, `http.request.method`, `url.path`, `network.protocol.version`,
+//! OpenTelemetry: `otel.kind`, `http.request.method` (`_OTHER` for an unknown method, which is then
+//! in `http.request.method_original`), `url.path`, `network.protocol.version`,
 //! `http.response.status_code`, `error.type` (a status from 500, or `unanswered`), and the ids in
 //! the format of the W3C: `trace_id`, `span_id`, `parent_span_id`. It begins with the head of the
 //! request and ends with the handler, before the response has been sent.

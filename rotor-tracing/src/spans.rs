@@ -1,7 +1,7 @@
 //! `Spans`: how the spans of requests are made.
 
 use rotor_http::server::Head;
-use rotor_http::{Status, TraceContext};
+use rotor_http::{Method, Status, TraceContext};
 use tracing::field::Empty;
 use tracing::{Level, Span};
 
@@ -47,12 +47,19 @@ pub trait Spans: 'static {
     ///
     /// Default: as described on the [first page](crate#the-span-of-a-request).
     fn request(head: &Head<'_>, context: &TraceContext, incoming: Option<&TraceContext>) -> Span {
+        // OpenTelemetry requires one value for all unknown methods, of which a peer may send any
+        // number.
+        let (method, original) = match head.method() {
+            Method::Extension(name) => ("_OTHER", Some(name)),
+            method => (method.as_str(), None),
+        };
         let span = tracing::span!(
             target: TARGET,
             Level::INFO,
             "request",
             otel.kind = "server",
-            http.request.method = head.method().as_str(),
+            http.request.method = method,
+            http.request.method_original = Empty,
             url.path = head.path(),
             network.protocol.version = %&head.version().to_string()["HTTP/".len()..],
             trace_id = format_args!("{:032x}", context.trace_id()),
@@ -61,6 +68,9 @@ pub trait Spans: 'static {
             http.response.status_code = Empty,
             error.r#type = Empty,
         );
+        if let Some(original) = original {
+            span.record("http.request.method_original", original);
+        }
         if let Some(incoming) = incoming {
             span.record("parent_span_id", format_args!("{:016x}", incoming.parent_id()));
         }

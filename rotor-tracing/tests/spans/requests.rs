@@ -7,7 +7,7 @@ use rotor_core::{Port, Scope};
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Server, ServerConfig,
 };
-use rotor_http::{Status, TraceContext};
+use rotor_http::{Method, Status, TraceContext};
 use rotor_stream::testing::Driver;
 use rotor_tracing::tracing::{Level, Span, info, span, span_enabled};
 use rotor_tracing::{Spans, Traced, current};
@@ -32,6 +32,10 @@ impl Server for Paths {
     type Context = Shared;
     type Seed = ();
     type Upgrade = NoUpgrade<Shared>;
+
+    fn supports(_: Method<'_>) -> bool {
+        true
+    }
 
     fn headers_received(
         (): (),
@@ -161,6 +165,24 @@ fn a_request_span_joins_the_incoming_trace() {
             (CAME.replace("1234567890123456-01", &format!("{here}-01")), "a=1")
         );
     });
+}
+
+#[test]
+fn methods_that_are_unknown_share_one_value() {
+    let _alone = serialize_tests();
+    for (method, name, original) in [
+        ("PATCH", "\"PATCH\"", None),
+        ("PURGE", "\"_OTHER\"", Some("\"PURGE\"")),
+        ("get", "\"_OTHER\"", Some("\"get\"")),
+    ] {
+        Notes::collect(|notes| {
+            let mut driver = driver::<rotor_tracing::HttpSpans>();
+            driver.send(format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes());
+            let notes = notes.take();
+            let fields = ["http.request.method", "http.request.method_original"];
+            assert_eq!(fields.map(|name| field(&notes, name)), [Some(name), original], "{notes:?}");
+        });
+    }
 }
 
 #[test]
