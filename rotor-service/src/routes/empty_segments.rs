@@ -1,5 +1,6 @@
-//! Paths with an empty segment, like `/a//b`. matchit lets a parameter between two slashes be
-//! empty, and does not search on for a route without one there.
+//! Paths with an empty segment, like `/a//b`, or with only the text in front of a parameter, like
+//! `/v` for `/v{version}`. matchit lets such a parameter be empty if the path goes on behind it, and
+//! does not search on for another route.
 
 use matchit::Params;
 
@@ -8,12 +9,11 @@ pub(super) fn has_empty(params: &Params<'_, '_>) -> bool {
     params.iter().any(|(_, value)| value.is_empty())
 }
 
-/// Returns a table of only this path, if the path can match an empty segment: by its parameter for
-/// the rest, or by two slashes.
+/// Returns a table of only this path, if the path has a parameter. (matchit finds a path without one
+/// before any other.)
 pub(super) fn only_path(pattern: &str) -> Option<matchit::Router<()>> {
     let mut alone = matchit::Router::new();
-    let may_match = pattern.contains("{*") || pattern.contains("//");
-    may_match.then(|| alone.insert(pattern, ()).ok()).flatten().map(|()| alone)
+    pattern.contains('{').then(|| alone.insert(pattern, ()).ok()).flatten().map(|()| alone)
 }
 
 /// Returns the text that orders the paths that match a request: text before parameters, and those
