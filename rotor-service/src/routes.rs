@@ -244,6 +244,9 @@ pub(crate) fn check_path(path: &str) -> Result<(), RouteError> {
 fn insert_error_text(error: &matchit::InsertError) -> String {
     match error {
         matchit::InsertError::Conflict { with } => format!("it cannot be told from {with:?}"),
+        matchit::InsertError::InvalidParamSegment => {
+            "a segment has one parameter at most, with nothing behind it".to_owned()
+        }
         error => error.to_string(),
     }
 }

@@ -167,6 +167,8 @@ fn an_ambiguous_route_is_refused_and_an_equal_one_replaces() {
         ("/todos/{other}", "cannot be told from \"/todos/{id}\""),
         ("/files/{*all}", "cannot be told from \"/files/{*rest}\""),
         ("/{", "valid name"),
+        ("/{a}.txt", "with nothing behind it"),
+        ("/{a}{b}", "one parameter at most"),
         ("/a/{*b}/c", "at the end"),
         ("/new/{a}/{*b}/c", "at the end"),
         ("/a/{b}/c/{b}", "two of its parameters have the name \"b\""),
