@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
+use std::panic::{self, AssertUnwindSafe};
 use std::time::Duration;
 
 use rotor_core::{
@@ -156,7 +157,11 @@ impl Walk {
         let mut description = Description::new();
         let machine = match seen {
             MachineView::Waiting(machine) => {
-                machine.describe(&mut description);
+                // Otherwise one machine's bug would hide all machines.
+                let describe = AssertUnwindSafe(|| machine.describe(&mut description));
+                if panic::catch_unwind(describe).is_err() {
+                    description.set_state("panicked in describe");
+                }
                 machine.type_name()
             }
             MachineView::Busy => {
@@ -257,7 +262,7 @@ impl Sort {
 
 #[cfg(test)]
 mod tests {
-    use rotor_core::{Config, EventSet, Infallible, Outcome, Response, Scope};
+    use rotor_core::{Compose2, Config, EventSet, Infallible, Outcome, Response, Scope};
     use rotor_stream::testing::{TestLoop, World};
 
     use super::*;
@@ -344,6 +349,37 @@ mod tests {
         let Outcome::Value(snapshot) = future.take() else { panic!("it is lost") };
         let sums = snapshot.kinds.values().map(|kind| (kind.count, kind.held, kind.messages));
         assert_eq!(sums.collect::<Vec<_>>(), [(2, usize::MAX as u64, u64::MAX)]);
+    }
+
+    /// A machine whose description has a bug.
+    struct CannotDescribe;
+
+    impl Machine for CannotDescribe {
+        type Context = ();
+        type Seed = Infallible;
+
+        fn describe(&self, to: &mut Description) {
+            to.add_held(1);
+            panic!("as asked");
+        }
+    }
+
+    #[test]
+    fn a_machine_that_panics_in_describe_is_listed_as_such() {
+        let mut test = TestLoop::<Compose2<CannotDescribe, HugeFigures>>::new(());
+        let mut requested = None;
+        test.add(|scope| {
+            requested = Some(scope.create_future());
+            Response::ok(Compose2::A(CannotDescribe))
+        });
+        test.add(|_| Response::ok(Compose2::B(HugeFigures)));
+        test.settle();
+        let (port, future) = requested.expect("there is a machine");
+        assert!(start_walk(&test.instance().broadcast(), Query::default(), port));
+        test.settle();
+        let Outcome::Value(snapshot) = future.take() else { panic!("it is lost") };
+        let states: Vec<_> = snapshot.into_rows().map(|row| (row.state, row.held)).collect();
+        assert_eq!(states, [("", usize::MAX), ("panicked in describe", 1)]);
     }
 
     fn row(token: usize, held: usize) -> Row {
