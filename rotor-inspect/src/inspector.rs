@@ -11,7 +11,7 @@ use quick_error::quick_error;
 use rotor_core::backend::Backend;
 use rotor_core::net::{Either, ListenOptions, Listener, TcpListener, UnixListener};
 use rotor_core::threads::{LoopGroup, StartError};
-use rotor_core::{BoxError, Config, Loop, LoopInstance, Machine, Response};
+use rotor_core::{BoxError, Config, Loop, LoopInstance, Machine, Response, with_causes};
 use rotor_http::server::{Counters, HttpAccept, HttpSeed, ServerConfig, listen};
 
 use crate::failures::Failures;
@@ -53,7 +53,9 @@ pub struct Inspector {
 
 quick_error! {
     /// Why an inspector was not started. All errors except the last are the caller's mistakes.
-    #[derive(Debug)]
+    ///
+    /// `Debug` shows the message with its causes, because `main` prints the error that it returns
+    /// with `Debug`.
     #[non_exhaustive]
     pub enum InspectError {
         /// The address is not a loopback address, and there is no token, so anybody could see
@@ -107,6 +109,9 @@ impl Inspector {
 
     /// Sets whether visitors may wake, expire, drain and end machines, and drain loops. Default:
     /// no.
+    ///
+    /// The drain of a loop takes 60 s at most. A loop that is blocked drains once its handler
+    /// returns.
     pub fn allow_changes(mut self, yes: bool) -> Inspector {
         self.inspected.access.allows_changes = yes;
         self
@@ -216,6 +221,12 @@ impl Inspecting {
 impl fmt::Debug for Inspector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Inspector({} loops)", self.inspected.loops.len())
+    }
+}
+
+impl fmt::Debug for InspectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", with_causes(self))
     }
 }
 

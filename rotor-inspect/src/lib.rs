@@ -58,8 +58,8 @@
 //! many as fit into half a millisecond, and shows the first 10,000 machines of a sort order. There
 //! may be 100 visitors; 100 failures of 1,000 bytes each are kept. If a loop has not answered
 //! after 1 s, or after 10 s while it makes turns, the page answers 504 with what is known without
-//! asking, and a change that was requested is not made later. A turn counts as blocked after 100
-//! ms.
+//! asking, and a requested change of a machine is not made later. A turn counts as blocked after
+//! 100 ms.
 //!
 //! # Versions and features
 //!
