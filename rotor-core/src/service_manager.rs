@@ -110,7 +110,12 @@ impl ServiceManager {
     /// Nothing listens at that path, or no descriptor is left.
     pub fn at(path: impl AsRef<Path>) -> io::Result<ServiceManager> {
         let socket = UnixDatagram::unbound()?;
-        socket.connect_addr(&address(path.as_ref().as_os_str())?)?;
+        let connected = address(path.as_ref().as_os_str()).and_then(|at| socket.connect_addr(&at));
+        // Often returned from `main`, where the system's error alone says nothing.
+        connected.map_err(|error| {
+            let text = format!("no service manager is at {:?}: {error}", path.as_ref());
+            io::Error::new(error.kind(), text)
+        })?;
         // A manager that does not read must not hold up the sender.
         socket.set_nonblocking(true)?;
         Ok(ServiceManager {

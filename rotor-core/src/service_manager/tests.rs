@@ -236,3 +236,11 @@ fn a_manager_with_an_abstract_name_is_found() {
     drop(receiver);
     assert!(manager.ready().is_err(), "nobody listens any more");
 }
+
+#[test]
+fn a_missing_manager_is_named_in_the_error() {
+    let path = Directory::create().join("notify");
+    let error = ServiceManager::at(&path).expect_err("nobody listens");
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    assert!(error.to_string().starts_with(&format!("no service manager is at {path:?}: ")));
+}
