@@ -200,7 +200,8 @@ impl<S: Server> Next<S> {
     }
 
     /// Replies at `time`, by the loop's clock, and does nothing before. This pause uses a deadline,
-    /// and no thread.
+    /// and no thread. If `reply` uses the context, write `Next::<Self>::after`, as for
+    /// [`wait`](Next::wait).
     ///
     /// ```
     /// # use rotor_core::Scope;
