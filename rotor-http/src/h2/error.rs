@@ -38,9 +38,45 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
+    const ALL: [ErrorCode; 14] = [
+        ErrorCode::NoError,
+        ErrorCode::ProtocolError,
+        ErrorCode::InternalError,
+        ErrorCode::FlowControlError,
+        ErrorCode::SettingsTimeout,
+        ErrorCode::StreamClosed,
+        ErrorCode::FrameSizeError,
+        ErrorCode::RefusedStream,
+        ErrorCode::Cancel,
+        ErrorCode::CompressionError,
+        ErrorCode::ConnectError,
+        ErrorCode::EnhanceYourCalm,
+        ErrorCode::InadequateSecurity,
+        ErrorCode::Http11Required,
+    ];
+
     /// Returns the code as a number, as in frames.
     pub const fn number(self) -> u32 {
         self as u32
+    }
+}
+
+/// Why a peer ends the connection, according to its GOAWAY, for the log.
+pub(crate) struct GoAwayReason<'a> {
+    pub(crate) code: u32,
+    pub(crate) text: &'a [u8],
+}
+
+impl fmt::Display for GoAwayReason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// Longer texts are cut off. `too_many_pings` has 14 bytes.
+        const SHOWN_MAX: usize = 100;
+        match ErrorCode::ALL.get(self.code as usize) {
+            Some(code) => write!(f, "{code:?}")?,
+            None => write!(f, "code {}", self.code)?,
+        }
+        let text = &self.text[..self.text.len().min(SHOWN_MAX)];
+        if text.is_empty() { Ok(()) } else { write!(f, ", \"{}\"", text.escape_ascii()) }
     }
 }
 
@@ -98,6 +134,22 @@ impl fmt::Display for Violation {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+
+    #[test]
+    fn a_goaway_is_shown_with_the_name_of_its_code_and_its_text() {
+        for (number, code) in ErrorCode::ALL.iter().enumerate() {
+            assert_eq!(code.number() as usize, number);
+        }
+        let long = "x".repeat(101);
+        for (code, text, shown) in [
+            (0, "", "NoError"),
+            (11, "too_many_pings", "EnhanceYourCalm, \"too_many_pings\""),
+            (13, "\n\"", "Http11Required, \"\\n\\\"\""),
+            (14, &long, &format!("code 14, \"{}\"", &long[1..])),
+        ] {
+            assert_eq!(GoAwayReason { code, text: text.as_bytes() }.to_string(), shown);
+        }
+    }
 
     /// The code with which a violation ends the connection; `None` without a violation.
     pub(in crate::h2) fn code(of: Result<impl Sized, Violation>) -> Option<ErrorCode> {

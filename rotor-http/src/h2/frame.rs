@@ -140,6 +140,8 @@ pub enum Frame<'a> {
         last: u32,
         /// The error code.
         code: u32,
+        /// Text for people (RFC 9113 §6.8), if there is any.
+        text: &'a [u8],
     },
     /// This many more bytes may be sent, at least 1.
     WindowUpdate(u32),
@@ -222,11 +224,11 @@ impl<'a> Frame<'a> {
             }
             kind::GOAWAY => {
                 require_connection(stream, "GOAWAY on a stream")?;
-                let [l1, l2, l3, l4, code @ ..] = *payload
-                    .first_chunk::<8>()
+                let (&[l1, l2, l3, l4, ref code @ ..], text) = payload
+                    .split_first_chunk::<8>()
                     .ok_or(Violation::size("GOAWAY of less than 8 octets"))?;
                 let last = u32::from_be_bytes([l1, l2, l3, l4]) & U31_MAX;
-                Frame::GoAway { last, code: u32::from_be_bytes(code) }
+                Frame::GoAway { last, code: u32::from_be_bytes(*code), text }
             }
             kind::WINDOW_UPDATE => {
                 let more = read_u32(payload, "WINDOW_UPDATE of other than 4 octets")? & U31_MAX;
@@ -314,7 +316,7 @@ mod tests {
 
     #[test]
     fn well_formed_frames_are_read() {
-        let (data, ping) = ([0, 0, 0, 9, 1, 2, 3, 4], *b"12345678");
+        let (data, ping) = ([0, 0, 0, 9, 1, 2, 3, 4, b't'], *b"12345678");
         for (kind, flags, stream, payload, frame) in [
             (0, 0, 1, &b"ab"[..], Frame::Data { data: b"ab", is_end: false }),
             (0, 1, 1, b"", Frame::Data { data: b"", is_end: true }),
@@ -342,7 +344,7 @@ mod tests {
             (5, 0, 0, b"", Frame::PushPromise),
             (6, 0, 0, &ping, Frame::Ping(ping)),
             (6, 1, 0, &ping, Frame::PingAck(ping)),
-            (7, 0, 0, &data, Frame::GoAway { last: 9, code: 0x01020304 }),
+            (7, 0, 0, &data, Frame::GoAway { last: 9, code: 0x01020304, text: b"t" }),
             (8, 0, 0, &[0x80, 0, 0, 1], Frame::WindowUpdate(1)),
             (9, 4, 1, b"f", Frame::Continuation { fragment: b"f", is_last: true }),
             (16, 0, 0, &[0, 0, 0, 3, b'u'], Frame::PriorityUpdate { stream: 3, value: b"u" }),

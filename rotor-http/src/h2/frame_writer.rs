@@ -76,7 +76,11 @@ mod tests {
             (&window_update(0, 5), 0, Frame::WindowUpdate(5)),
             (&ping(data, false), 0, Frame::Ping(data)),
             (&ping(data, true), 0, Frame::PingAck(data)),
-            (&go_away(9, ErrorCode::EnhanceYourCalm), 0, Frame::GoAway { last: 9, code: 11 }),
+            (
+                &go_away(9, ErrorCode::EnhanceYourCalm),
+                0,
+                Frame::GoAway { last: 9, code: 11, text: b"" },
+            ),
             (&settings_ack(), 0, Frame::SettingsAck),
             (&pairs, 0, Frame::Settings { payload: &[0, 4, 0, 1, 0, 0] }),
         ] {

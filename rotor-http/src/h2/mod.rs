@@ -51,6 +51,7 @@ pub(crate) mod window;
 pub(crate) mod window_watch;
 
 pub(crate) use self::bodies_watch::BodiesWatch;
+pub(crate) use self::error::GoAwayReason;
 pub use self::error::{ErrorCode, Violation};
 pub(crate) use self::field_reader::{FieldBlockInfo, FieldBounds, FieldReader};
 pub(crate) use self::field_space::FieldSpace;

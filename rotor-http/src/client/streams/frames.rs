@@ -1,6 +1,6 @@
 //! Processes the received frames, one by one.
 
-use rotor_core::Time;
+use rotor_core::{LogLimit, Time};
 
 use super::fields::{FrameResult, bounds};
 use super::{Phase, Streams, write_frame};
@@ -11,7 +11,9 @@ use crate::client::io::Io;
 use crate::client::request_source::RequestSource;
 use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader, flag, kind};
 use crate::h2::settings::setting;
-use crate::h2::{ErrorCode, FieldBlockInfo, Nuisance, StreamEvent, Violation, frame_writer};
+use crate::h2::{
+    ErrorCode, FieldBlockInfo, GoAwayReason, Nuisance, StreamEvent, Violation, frame_writer,
+};
 use crate::semantics::trailers::Trailers;
 use crate::tunnel::Event;
 
@@ -111,8 +113,8 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
                 // RFC 9218 §7.1: only clients send it.
                 Err(Violation::protocol("PRIORITY_UPDATE of a server"))
             }
-            Frame::GoAway { last, code } => {
-                log::debug!("machine {} is told to go away: {code}", io.scope.token());
+            Frame::GoAway { last, code, text } => {
+                log_goaway(&GoAwayReason { code, text }, io);
                 self.goaway_received(last, code, io);
                 self.count(Nuisance::ControlFrame, io)
             }
@@ -287,5 +289,25 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         changed.map_err(|code| Violation::Stream(stream, code))?;
         self.update_child(at, io);
         Ok(())
+    }
+}
+
+/// Logs why a server ends the connection. An error is for the operator, who has chosen the server:
+/// it may be this side's (ENHANCE_YOUR_CALM for too many PINGs), and requests under way fail with no
+/// other reason than the end of their connection.
+#[cold]
+fn log_goaway<C>(reason: &GoAwayReason<'_>, io: &Io<'_, '_, '_, C>) {
+    static ERRORS: LogLimit = LogLimit::new();
+    let is_error = reason.code != ErrorCode::NoError.number();
+    let token = io.scope.token();
+    match is_error.then(|| ERRORS.try_pass(io.scope.now())).flatten() {
+        Some(others) => log::warn!(
+            "machine {token}: {} ends its connection: {reason} (before, {others} more were ended)",
+            match io.transport.connection().peer_address() {
+                Some(address) => address.to_string(),
+                None => "the server".to_owned(),
+            },
+        ),
+        None => log::debug!("machine {token} is told to go away: {reason}"),
     }
 }

@@ -4,7 +4,7 @@ use super::blocks::bounds;
 use super::end::ANNOUNCEMENT_PING;
 use super::{FrameResult, Phase, ShutdownState, Streams, write_frame};
 use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader, PREFACE};
-use crate::h2::{FieldBlockInfo, Nuisance, Priority, Violation, frame_writer};
+use crate::h2::{FieldBlockInfo, GoAwayReason, Nuisance, Priority, Violation, frame_writer};
 use crate::server::handler::Server;
 use crate::server::io::Io;
 
@@ -115,10 +115,13 @@ impl<S: Server> Streams<S> {
                 self.count_nuisance(Nuisance::ControlFrame, io)?;
                 self.prioritize(stream, priority, io.config)
             }
-            // The peer's GOAWAY only means that it will begin no more streams.
-            Frame::Priority | Frame::GoAway { .. } | Frame::Unknown => {
+            // It only means that the peer will begin no more streams.
+            Frame::GoAway { code, text, .. } => {
+                let reason = GoAwayReason { code, text };
+                log::debug!("machine {}: its client goes away: {reason}", io.scope.token());
                 self.count_nuisance(Nuisance::ControlFrame, io)
             }
+            Frame::Priority | Frame::Unknown => self.count_nuisance(Nuisance::ControlFrame, io),
         }
     }
 
