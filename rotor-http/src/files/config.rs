@@ -275,12 +275,13 @@ impl FilesConfig {
     /// Sets the secret key for entity tags: 16 random bytes that nobody else knows. Default: random
     /// for each process, and the same for all loops of the process.
     ///
-    /// A tag is computed from a file's length, time of change and inode. Without the key, it
-    /// reveals only the length. With a random key, a restarted process makes different tags for the
-    /// same files: clients and caches then get files again where a 304 would have been enough, and
-    /// interrupted downloads start again. The same happens between processes that serve the same
-    /// address. To avoid that, make a key once (`openssl rand 16`), store it like other secrets,
-    /// and set it in each process. Anybody who learns the key can compute inodes, but nothing else.
+    /// A tag is computed from a file's length, inode and time of change (`ctime`, which a new mode
+    /// or owner changes as well). Without the key, it reveals only the length. With a random key, a
+    /// restarted process makes different tags for the same files: clients and caches then get files
+    /// again where a 304 would have been enough, and interrupted downloads start again. The same
+    /// happens between processes that serve the same address. To avoid that, make a key once
+    /// (`openssl rand 16`), store it like other secrets, and set it in each process. Anybody who
+    /// learns the key can compute inodes, but nothing else.
     ///
     /// ```no_run
     /// # mod rotor { pub use rotor_http as http; }

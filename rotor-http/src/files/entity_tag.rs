@@ -43,21 +43,21 @@ impl EntityTag {
         is_valid.then(|| EntityTag { text: format!("{prefix}\"{opaque}\"").into() })
     }
 
-    /// Makes the tag of a file. The tag is strong if the file's time of change is old enough to
-    /// differ from that of any later change.
+    /// Makes the tag of a file, which was changed in any way (`ctime`) at this time. The tag is
+    /// strong if that is so long ago that any later change has another time.
     ///
     /// Two versions with the same length but different times or inodes have equal tags with a
     /// probability of 1 in 2^64. Without the key, neither the inode nor the time can be computed
     /// from the tag.
     pub(super) fn from_file(
         key: TagKey,
-        modified_nanos: u64,
+        changed_nanos: u64,
         len: u64,
         inode: u64,
         is_settled: bool,
     ) -> EntityTag {
         let prefix = if is_settled { "" } else { "W/" };
-        let mixed = key.mix([modified_nanos, len, inode]);
+        let mixed = key.mix([changed_nanos, len, inode]);
         EntityTag { text: format!("{prefix}\"{len:x}-{mixed:016x}\"").into() }
     }
 

@@ -120,9 +120,11 @@ impl KnownVariant {
         let is_settled = age.is_some_and(|age| age >= SETTLED_AFTER);
         // RFC 9110 §8.8.2.1: not later than the response itself.
         let modified = metadata.mtime().clamp(0, unix_seconds(before).max(0));
-        let nanos = (metadata.mtime() as u64)
+        // Not `mtime`, which programs set: a deployment may give all files the same one, and a new
+        // version of a file may have the old length, too.
+        let nanos = (metadata.ctime() as u64)
             .wrapping_mul(1_000_000_000)
-            .wrapping_add(metadata.mtime_nsec() as u64);
+            .wrapping_add(metadata.ctime_nsec() as u64);
         KnownVariant {
             content,
             size,
