@@ -1,6 +1,8 @@
 //! `StaticFiles`: the handler that sends files.
 
 use std::fmt;
+use std::fs::Metadata;
+use std::io;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -263,21 +265,21 @@ fn open(
 ) -> Result<Option<Arc<KnownFile>>, OpenError> {
     let Entry::File(file, metadata) = shared.root.find(name)? else { return Ok(None) };
     let content_type = content_type(name, shared.config.charset_name());
-    let known = |file, metadata| {
-        let content = Content::from_file(file, &metadata);
+    let known = |file, metadata: Metadata| -> io::Result<KnownVariant> {
+        let content = Content::from_file(file, &metadata)?;
         let content_type = content_type.clone();
-        KnownVariant::new(shared.tag_key, content, &metadata, content_type, wall_time)
+        Ok(KnownVariant::new(shared.tag_key, content, &metadata, content_type, wall_time))
     };
     let sibling = |&coding: &Precompressed| {
         let name = [name, coding.suffix().as_bytes()].concat();
-        // A sibling that cannot be opened counts as missing: the file itself can be sent.
+        // A sibling that cannot be opened or read counts as missing: the file itself can be sent.
         match shared.root.find(&name) {
-            Ok(Entry::File(file, metadata)) => Some((coding, known(file, metadata))),
+            Ok(Entry::File(file, metadata)) => Some((coding, known(file, metadata).ok()?)),
             _ => None,
         }
     };
     let coded = shared.config.codings().iter().filter_map(sibling).collect();
-    Ok(Some(Arc::new(KnownFile::new(known(file, metadata), coded))))
+    Ok(Some(Arc::new(KnownFile::new(known(file, metadata)?, coded))))
 }
 
 fn send<C>(
@@ -347,7 +349,7 @@ mod tests {
         let Ok(Entry::File(file, metadata)) = files.shared.root.find(name.as_bytes()) else {
             panic!("it is there");
         };
-        let content = Content::from_file(file, &metadata);
+        let content = Content::from_file(file, &metadata).expect("it can be read");
         let key = files.shared.tag_key;
         let known =
             KnownVariant::new(key, content, &metadata, "text/plain".into(), SystemTime::UNIX_EPOCH);

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::{File, Metadata};
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -36,25 +37,33 @@ pub(super) enum Content {
 }
 
 impl Content {
-    /// Reads a small file into memory, on a thread that may block. If the file changes meanwhile or
-    /// cannot be read, it is left open: any error then shows when it is sent.
-    pub(super) fn from_file(file: File, metadata: &Metadata) -> Content {
-        match metadata.len() <= HELD_BYTES_MAX {
-            true => {
-                read(&file, metadata).map_or_else(|| Content::Open(Arc::new(file)), Content::Held)
-            }
-            false => Content::Open(Arc::new(file)),
-        }
+    /// Reads a small file into memory, on a thread that may block. If the file changes meanwhile, it
+    /// is left open.
+    ///
+    /// # Errors
+    ///
+    /// The disk cannot read the file: found out now, while the response can still say so.
+    pub(super) fn from_file(file: File, metadata: &Metadata) -> io::Result<Content> {
+        let block = match metadata.len() <= HELD_BYTES_MAX {
+            true => read(&file, metadata)?,
+            false => None,
+        };
+        Ok(block.map_or_else(|| Content::Open(Arc::new(file)), Content::Held))
     }
 }
 
-fn read(file: &File, metadata: &Metadata) -> Option<Block> {
-    let mut bytes = vec![0; usize::try_from(metadata.len()).ok()?];
-    file.read_exact_at(&mut bytes, 0).ok()?;
-    let after = file.metadata().ok()?;
+/// Reads the whole file. Returns `None` if it was written meanwhile: then these bytes may be of no
+/// version that ever existed.
+fn read(file: &File, metadata: &Metadata) -> io::Result<Option<Block>> {
+    // At most `HELD_BYTES_MAX`.
+    let mut bytes = vec![0; metadata.len() as usize];
+    match file.read_exact_at(&mut bytes, 0) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        read => read?,
+    }
+    let after = file.metadata()?;
     let state = |metadata: &Metadata| (metadata.len(), metadata.mtime(), metadata.mtime_nsec());
-    // It was written meanwhile, so these bytes may be of no version that ever existed.
-    (state(&after) == state(metadata)).then(|| bytes.into())
+    Ok((state(&after) == state(metadata)).then(|| bytes.into()))
 }
 
 /// A file that can be sent, and its compressed siblings for clients that accept them.
@@ -163,7 +172,7 @@ mod tests {
             std::fs::write(&path, &bytes).expect("a file");
             let open = || File::open(&path).expect("it is there");
             let metadata = open().metadata().expect("it is open");
-            match Content::from_file(open(), &metadata) {
+            match Content::from_file(open(), &metadata).expect("it can be read") {
                 Content::Held(block) => assert!(is_held && block[..] == bytes, "{size}"),
                 Content::Open(_) => assert!(!is_held, "{size}"),
             }
@@ -172,21 +181,32 @@ mod tests {
             let file = File::options().write(true).open(&path).expect("it is ours");
             file.set_modified(written).expect("it is ours");
             assert!(
-                matches!(Content::from_file(open(), &metadata), Content::Open(_)),
+                matches!(Content::from_file(open(), &metadata), Ok(Content::Open(_))),
                 "{size}, written since"
             );
             // The length has changed since the metadata was read.
             std::fs::write(&path, [&bytes[..], b"more"].concat()).expect("a file");
             assert!(
-                matches!(Content::from_file(open(), &metadata), Content::Open(_)),
+                matches!(Content::from_file(open(), &metadata), Ok(Content::Open(_))),
                 "longer than {size}"
             );
             std::fs::write(&path, &bytes[..bytes.len() / 2]).expect("a file");
             assert!(
-                size == 0 || matches!(Content::from_file(open(), &metadata), Content::Open(_)),
+                size == 0 || matches!(Content::from_file(open(), &metadata), Ok(Content::Open(_))),
                 "shorter than {size}"
             );
         }
+    }
+
+    #[test]
+    fn a_small_file_that_cannot_be_read_is_an_error() {
+        let directory = rotor_test_kit::Directory::create();
+        let path = directory.join("file");
+        std::fs::write(&path, b"text").expect("a file");
+        // As of a disk that fails, except for the code.
+        let write_only = File::options().write(true).open(&path).expect("it is ours");
+        let metadata = write_only.metadata().expect("it is open");
+        assert!(Content::from_file(write_only, &metadata).is_err());
     }
 
     #[test]
