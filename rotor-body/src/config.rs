@@ -125,6 +125,10 @@ impl SpoolConfig {
 
     /// Sets the maximum number of files at a time, each with a descriptor. Default 1,024. Beyond:
     /// [`NoRoom`](crate::SpoolError::NoRoom).
+    ///
+    /// A body that is announced longer than [`ram_bytes_max`](SpoolConfig::ram_bytes_max) has a file
+    /// from its beginning. So peers that send as many bodies slowly keep others out; limit the
+    /// connections of each peer ([`per_peer`](rotor_stream::AcceptConfig::per_peer)).
     pub fn files_max(mut self, files: usize) -> SpoolConfig {
         self.files_max = files;
         self

@@ -148,8 +148,9 @@ impl<'a> Request<'a> {
     }
 
     /// Writes `count` bytes of a file, starting at `offset`, as a part of the body. The kernel
-    /// sends them if it can. If the file turns out to be shorter when it is sent, the connection
-    /// ends.
+    /// sends them if it can. If the file turns out to be shorter when it is sent, or cannot be read,
+    /// the connection ends, with all requests that share it (HTTP/2), and this is logged at warn
+    /// level.
     ///
     /// # Errors
     ///
