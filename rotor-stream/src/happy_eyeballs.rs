@@ -8,6 +8,7 @@ use std::time::Duration;
 use rotor_core::net::StreamSocket;
 use rotor_core::{Future, Interest, Outcome, Scope, Time};
 
+use crate::accept::is_out_of_descriptors;
 use crate::destination::{Resolution, ToTarget};
 use crate::error::Fatal;
 use crate::resolve::{ResolveError, ResolveResult};
@@ -122,6 +123,12 @@ impl<S: StreamSocket> Race<S> {
             match connect::<S, C>(&target, scope) {
                 Ok(socket) => {
                     self.sockets.push(socket);
+                    self.next = scope.now() + ATTEMPT_DELAY;
+                }
+                // An earlier attempt that ends gives its descriptor back, and then this address is
+                // tried at once. Others would not fare better now.
+                Err(error) if !self.sockets.is_empty() && is_out_of_descriptors(&error) => {
+                    self.left.push(target);
                     self.next = scope.now() + ATTEMPT_DELAY;
                 }
                 // It failed at once, without costing time, so the next one begins now. Only a refusal

@@ -210,6 +210,28 @@ fn each_failed_attempt_has_a_cause_and_none_follows_the_healing() {
     );
 }
 
+/// An address that was not tried for want of a descriptor is tried again while an earlier attempt is
+/// under way.
+#[test]
+fn an_address_is_tried_again_if_an_earlier_attempt_had_the_last_descriptor() {
+    Check::new().seeds(1).calm().run(|sim| {
+        let server = lines::serve(sim, "server")?;
+        let addresses = [NOWHERE.to_owned(), sim.address(server).to_string()];
+        let callers = caller_host(sim, &addresses)?;
+        assert!(call_by_name(sim, callers));
+        sim.run_for(Duration::from_millis(100))?;
+        let faults = sim.faults();
+        sim.set_faults(faults.clone().set(Fault::ConnectExhausted, 1.0));
+        sim.run_for(Duration::from_secs(1))?;
+        assert_eq!(outcomes(sim, callers), (0, Vec::new()));
+        assert!(sim.fault_count(Fault::ConnectExhausted) > 0);
+        sim.set_faults(faults);
+        sim.run_for(Duration::from_secs(1))?;
+        assert_eq!(outcomes(sim, callers), (1, Vec::new()));
+        Ok(())
+    });
+}
+
 #[test]
 fn the_trace_gives_the_reason_of_each_failed_connect_also_by_name() {
     Check::new().seeds(1).calm().run(|sim| {

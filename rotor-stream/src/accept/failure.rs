@@ -26,7 +26,7 @@ pub(super) fn is_connection_error(error: &io::Error) -> bool {
 
 /// Returns whether no descriptor is left: `ENFILE` or `EMFILE`, which have these numbers on every
 /// Unix.
-pub(super) fn is_out_of_descriptors(error: &io::Error) -> bool {
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(23 | 24))
 }
 

@@ -21,6 +21,7 @@ use rotor_core::{Description, Event, Idle, InPlace, Interest, Machine, Response,
 
 pub use self::config::AcceptConfig;
 use self::connections::ConnectionGuard;
+pub(crate) use self::failure::is_out_of_descriptors;
 pub use self::inherited::InheritedListeners;
 use self::listening::Listening;
 use self::peer_fault::{has_ended, without_peer_fault, without_peer_fault_in_place};
