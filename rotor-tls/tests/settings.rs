@@ -151,6 +151,24 @@ fn a_certificate_is_chosen_by_the_clients_signature_schemes() {
     assert!(presented_certificate(&server, "other.example") != first);
 }
 
+/// Sends a line to a server. Returns the kind of handshake, or `None` if the server refused the
+/// client.
+fn first_line(
+    server: &TlsServer,
+    config: &rustls::ClientConfig,
+    name: &str,
+) -> Option<HandshakeKind> {
+    let mut test = Test::new(Log::new());
+    let peer = add_server(&mut test, server);
+    let mut client = RawClient::new(config.clone(), name);
+    client.talk(&mut test, &peer);
+    if client.failure.is_none() {
+        client.write(b"hi\n");
+        client.talk(&mut test, &peer);
+    }
+    (client.plain == b"HI\n").then(|| client.tls.handshake_kind().expect("it is over"))
+}
+
 #[test]
 fn a_reload_keeps_the_other_settings() {
     let issuer = Issuer::new();
@@ -160,17 +178,7 @@ fn a_reload_keeps_the_other_settings() {
         .server_with(|config| config.unknown_name(UnknownName::Refuse).client_certificates(asks));
     let (chain, key) = issuer.pem_for(&["a client"]);
     let known = issuer.raw_config_with(&chain, &key);
-    let says = |config: &rustls::ClientConfig, name| {
-        let mut test = Test::new(Log::new());
-        let peer = add_server(&mut test, &server);
-        let mut client = RawClient::new(config.clone(), name);
-        client.talk(&mut test, &peer);
-        if client.failure.is_none() {
-            client.write(b"hi\n");
-            client.talk(&mut test, &peer);
-        }
-        (client.plain == b"HI\n").then(|| client.tls.handshake_kind().expect("it is over"))
-    };
+    let says = |config: &rustls::ClientConfig, name| first_line(&server, config, name);
     assert_eq!(says(&known, "localhost"), Some(HandshakeKind::Full));
     assert!(matches!(server.reload(&[]), Err(TlsConfigError::NoIdentity)));
     assert_eq!(says(&known, "localhost"), Some(HandshakeKind::Resumed));
@@ -188,6 +196,45 @@ fn a_reload_keeps_the_other_settings() {
     server.reload(&[rsa]).expect("there is one");
     let _ = presented_certificate_to(&server, kit::trusting_client(), "localhost");
     assert_eq!(offload_attempts(&server), 1);
+}
+
+#[test]
+fn reloaded_client_certificates_apply_to_new_and_to_resumed_sessions() {
+    let (old, new) = (Issuer::new(), Issuer::new());
+    for tickets in [Tickets::Fresh, Tickets::Keys(TicketKeys::new(&[[1; 32]]))] {
+        let required = |issuer: &Issuer| ClientCertificates::Required(issuer.roots());
+        let server = old.server_with(|config| {
+            config
+                .unknown_name(UnknownName::Refuse)
+                .tickets(tickets)
+                .client_certificates(required(&old))
+        });
+        let client = |issuer: &Issuer| {
+            let (chain, key) = issuer.pem_for(&["a client"]);
+            old.raw_config_with(&chain, &key)
+        };
+        let [of_old, of_new] = [&old, &new].map(client);
+        assert_eq!(first_line(&server, &of_old, "localhost"), Some(HandshakeKind::Full));
+        assert_eq!(first_line(&server, &of_old, "localhost"), Some(HandshakeKind::Resumed));
+        assert_eq!(first_line(&server, &of_new, "localhost"), None);
+        let nobody = ClientCertificates::Required(Roots::none());
+        let refused = server.reload_client_certificates(nobody);
+        assert!(matches!(refused, Err(TlsConfigError::NoRoots)));
+        assert_eq!(first_line(&server, &of_old, "localhost"), Some(HandshakeKind::Resumed));
+
+        server.reload_client_certificates(required(&new)).expect("there is a root");
+        // Other identities do not bring the old roots back.
+        server.reload(&[old.identity(&["localhost", "other.example"])]).expect("there is one");
+        assert_eq!(first_line(&server, &of_old, "localhost"), None, "nor is its ticket accepted");
+        assert_eq!(first_line(&server, &of_new, "other.example"), Some(HandshakeKind::Full));
+        assert_eq!(first_line(&server, &of_new, "other.example"), Some(HandshakeKind::Resumed));
+        assert_eq!(first_line(&server, &old.raw_config(), "localhost"), None);
+
+        server.reload_client_certificates(ClientCertificates::None).expect("nothing is wrong");
+        let anybody = first_line(&server, &old.raw_config(), "other.example");
+        assert_eq!(anybody, Some(HandshakeKind::Full), "the identities stay");
+        assert_eq!(first_line(&server, &of_new, "unknown.example"), None, "so do the settings");
+    }
 }
 
 /// The kind of handshake when a client of the first server connects to the second.

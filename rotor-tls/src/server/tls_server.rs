@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::config::TlsServerConfig;
+use super::config::{ClientCertificates, TlsServerConfig};
 use super::pending_hello::PendingHello;
 use super::shared::ServerShared;
 use crate::config_error::TlsConfigError;
@@ -46,7 +46,7 @@ impl TlsServer {
     ///
     /// What is wrong with the settings, and how to correct it.
     pub fn new(config: TlsServerConfig) -> Result<TlsServer, TlsConfigError> {
-        Ok(TlsServer { shared: Arc::new(ServerShared::new(&config)?) })
+        Ok(TlsServer { shared: Arc::new(ServerShared::new(config)?) })
     }
 
     /// Makes the server's end of a connection that exists already.
@@ -66,6 +66,23 @@ impl TlsServer {
     #[doc(alias = "rotate certificates")]
     pub fn reload(&self, identities: &[Identity]) -> Result<(), TlsConfigError> {
         self.shared.reload(identities)
+    }
+
+    /// Replaces what is required of clients, such as the roots of their certificates, for all
+    /// handshakes that begin from now on, on every loop. Open connections and all other settings
+    /// stay as they are. Tickets that were issued before are not accepted any more, unless they
+    /// belong to [`TicketKeys`](crate::TicketKeys) and nothing has changed: a client that is no
+    /// longer accepted cannot resume its session. It may be called from any thread.
+    ///
+    /// # Errors
+    ///
+    /// [`TlsConfigError::NoRoots`], or an error of rustls; nothing has changed.
+    #[doc(alias = "rotate roots")]
+    pub fn reload_client_certificates(
+        &self,
+        which: ClientCertificates,
+    ) -> Result<(), TlsConfigError> {
+        self.shared.reload_client_certificates(which)
     }
 
     /// Returns the counters of all connections of this server.
