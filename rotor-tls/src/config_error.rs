@@ -21,6 +21,11 @@ quick_error! {
             display("cannot read {path}")
             source(error)
         }
+        /// A file cannot be opened for writing.
+        Write(path: String, error: io::Error) {
+            display("cannot write to {path}")
+            source(error)
+        }
         /// A section of PEM text cannot be decoded.
         Pem(place: String, error: Cause) {
             display("{place} has a damaged section: fetch or make the file once more")

@@ -135,6 +135,7 @@ mod error;
 mod hello;
 mod identity;
 mod incoming;
+mod key_log_file;
 mod non_tls_server;
 mod pem;
 mod provider;

@@ -3,13 +3,14 @@
 mod kit;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
-use kit::{Issuer, Log, RawClient, Test, add_server, connected};
+use kit::{Issuer, Log, RawClient, Test, add_client, add_server, connected, exchange};
 use rotor_core::with_causes;
 use rotor_test_kit::Directory;
 use rotor_tls::{
-    ClientCertificates, Identity, Offload, Roots, TicketKeys, Tickets, TlsConfigError, TlsServer,
-    TlsServerConfig, UnknownName,
+    ClientCertificates, Identity, Offload, Roots, TicketKeys, Tickets, TlsClient, TlsClientConfig,
+    TlsConfigError, TlsServer, TlsServerConfig, UnknownName,
 };
 use rustls::HandshakeKind;
 
@@ -235,6 +236,40 @@ fn reloaded_client_certificates_apply_to_new_and_to_resumed_sessions() {
         assert_eq!(anybody, Some(HandshakeKind::Full), "the identities stay");
         assert_eq!(first_line(&server, &of_new, "unknown.example"), None, "so do the settings");
     }
+}
+
+#[test]
+fn a_key_log_file_gets_the_secrets_of_the_connections_of_its_end() {
+    let (issuer, directory) = (Issuer::new(), Directory::create());
+    let [of_server, of_client] = ["server.keys", "client.keys"].map(|name| directory.join(name));
+    let nowhere = directory.join("missing").join("keys");
+    let client = || TlsClientConfig::new(issuer.roots()).alpn(&[b"lines"]).sessions_max(0);
+    let error = client().key_log_file(&nowhere).expect_err("there is no such directory");
+    let text = with_causes(&error).to_string();
+    assert!(text.contains("missing/keys") && text.contains("No such file"), "{text}");
+
+    let server = issuer.server_with(|config| config.key_log_file(&of_server).expect("it opens"));
+    let client = TlsClient::new(client().key_log_file(&of_client).expect("it opens"));
+    let client = client.expect("it is right");
+    // What a restarted program writes comes after what there is.
+    let silent = issuer.server();
+    for (server, lines) in [(&server, 5), (&server, 10), (&silent, 10)] {
+        let mut test = Test::new(Log::new());
+        let ends = (add_server(&mut test, server), add_client(&mut test, &client, "localhost", 1));
+        exchange(&mut test, &ends.0, &ends.1);
+        let text = fs::read_to_string(&of_server).expect("it is there");
+        assert_eq!(text.lines().count(), lines, "{text}");
+        let other = fs::read_to_string(&of_client).expect("it is there");
+        assert!(text.lines().all(|line| other.lines().any(|same| same == line)));
+        // The label, 32 bytes of the client, and a secret of 32 or 48 bytes.
+        let words: Vec<&str> = text.lines().next().expect("there is one").split(' ').collect();
+        let lengths = [words[0].len(), words[1].len(), words[2].len()];
+        assert_eq!((words.len(), lengths[1]), (3, 64), "{lengths:?}");
+        assert!([64, 96].contains(&lengths[2]), "{lengths:?}");
+        assert!(text.contains("SERVER_TRAFFIC_SECRET_0 "), "{text}");
+    }
+    let mode = fs::metadata(&of_server).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o077, 0, "{mode:o}");
 }
 
 /// The kind of handshake when a client of the first server connects to the second.

@@ -116,6 +116,7 @@ const CHOICES: &[&str] = &[
     "versions",
     "tickets",
     "unknown",
+    "key_log",
     // TlsClientConfig
     "trust",
     "identity",

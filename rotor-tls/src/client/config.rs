@@ -1,6 +1,7 @@
 //! `TlsClientConfig`: what a client trusts, presents and offers.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::client::Resumption;
@@ -11,6 +12,7 @@ use super::trust::{Trust, TrustKind};
 use crate::clock::LoopClock;
 use crate::config_error::TlsConfigError;
 use crate::identity::Identity;
+use crate::key_log_file::KeyLogFile;
 use crate::provider::provider;
 use crate::versions::Versions;
 
@@ -34,6 +36,7 @@ pub struct TlsClientConfig {
     protocols: Vec<Vec<u8>>,
     versions: Versions,
     sessions_max: usize,
+    key_log: Option<Arc<KeyLogFile>>,
 }
 
 /// The default for the number of servers whose sessions a client keeps.
@@ -57,6 +60,7 @@ impl TlsClientConfig {
             protocols: Vec::new(),
             versions: Versions::default(),
             sessions_max: SESSIONS_MAX,
+            key_log: None,
         }
     }
 
@@ -104,6 +108,22 @@ impl TlsClientConfig {
         self
     }
 
+    /// Appends the secrets of all connections to this file, as
+    /// [`TlsServerConfig::key_log_file`](crate::TlsServerConfig::key_log_file) does.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be opened or created.
+    #[doc(alias = "SSLKEYLOGFILE")]
+    #[doc(alias = "Wireshark")]
+    pub fn key_log_file(
+        mut self,
+        path: impl AsRef<Path>,
+    ) -> Result<TlsClientConfig, TlsConfigError> {
+        self.key_log = Some(KeyLogFile::open(path.as_ref())?);
+        Ok(self)
+    }
+
     /// Makes the configuration for rustls.
     pub(super) fn build(self) -> Result<ClientConfig, TlsConfigError> {
         if let Some(name) = self.protocols.iter().find(|name| !(1..=255).contains(&name.len())) {
@@ -130,6 +150,9 @@ impl TlsClientConfig {
             None => builder.with_no_client_auth(),
         };
         built.alpn_protocols = self.protocols;
+        if let Some(file) = self.key_log {
+            built.key_log = file;
+        }
         built.resumption = match self.sessions_max {
             0 => Resumption::disabled(),
             servers => Resumption::in_memory_sessions(servers * TICKETS_PER_SERVER),

@@ -1,5 +1,6 @@
 //! `TlsServerConfig`: what a server presents, and what it requires of clients.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
@@ -11,6 +12,7 @@ use super::tickets::Tickets;
 use crate::clock::LoopClock;
 use crate::config_error::TlsConfigError;
 use crate::identity::Identity;
+use crate::key_log_file::KeyLogFile;
 use crate::provider::{provider, sha256};
 use crate::roots::Roots;
 use crate::versions::Versions;
@@ -43,6 +45,7 @@ pub struct TlsServerConfig {
     pub(super) unknown: UnknownName,
     pub(super) offload: Offload,
     pub(super) handshakes_max: usize,
+    key_log: Option<Arc<KeyLogFile>>,
 }
 
 /// Whether the server requests certificates from its clients.
@@ -102,6 +105,7 @@ impl TlsServerConfig {
             unknown: UnknownName::default(),
             offload: Offload::default(),
             handshakes_max: 16 * 1024,
+            key_log: None,
         }
     }
 
@@ -167,6 +171,26 @@ impl TlsServerConfig {
         self
     }
 
+    /// Appends the secrets of all connections to this file, in the format of NSS, so that Wireshark
+    /// can decrypt a recording of them. Default: to none. A program that shall do what browsers and
+    /// curl do passes the value of the environment variable `SSLKEYLOGFILE`, if it is set.
+    ///
+    /// This is for finding faults: whoever can read the file can read these connections. It grows
+    /// with each handshake, which waits until the file is written.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be opened or created. If it cannot be written later, the log says so once.
+    #[doc(alias = "SSLKEYLOGFILE")]
+    #[doc(alias = "Wireshark")]
+    pub fn key_log_file(
+        mut self,
+        path: impl AsRef<Path>,
+    ) -> Result<TlsServerConfig, TlsConfigError> {
+        self.key_log = Some(KeyLogFile::open(path.as_ref())?);
+        Ok(self)
+    }
+
     /// Makes the configuration for rustls.
     pub(super) fn build(&self, names: Arc<Names>) -> Result<ServerConfig, TlsConfigError> {
         if let Some(name) = self.protocols.iter().find(|name| !(1..=255).contains(&name.len())) {
@@ -198,6 +222,9 @@ impl TlsServerConfig {
         };
         let mut config = builder.with_cert_resolver(names);
         config.alpn_protocols.clone_from(&self.protocols);
+        if let Some(file) = &self.key_log {
+            config.key_log = file.clone();
+        }
         // Not for data: none is sent during a handshake. Without it, rustls could not encrypt the
         // `close_notify` of a handshake that takes too long.
         config.send_half_rtt_data = true;
