@@ -1,5 +1,6 @@
 //! `ProxyError`: what is wrong with a header, or with its sender.
 
+use std::error::Error;
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
@@ -56,16 +57,31 @@ quick_error! {
 }
 
 impl ProxyError {
-    /// Returns the error of a [`ProxyStream`](crate::ProxyStream) that is inside an [`io::Error`].
+    /// Finds the error of a [`ProxyStream`](crate::ProxyStream) in the error that its user
+    /// received: the socket's own, or one that has it as a cause, such as [`rotor_stream::Fatal`].
     ///
     /// ```
-    /// # use rotor_proxy_protocol::ProxyError;
-    /// fn bypassed_the_balancer(error: &std::io::Error) -> bool {
+    /// # mod rotor { pub use rotor_stream as stream; pub use rotor_proxy_protocol as proxy_protocol; }
+    /// use rotor::stream::Fatal;
+    /// use rotor::proxy_protocol::ProxyError;
+    ///
+    /// fn bypassed_the_balancer(error: &Fatal) -> bool {
     ///     matches!(ProxyError::of(error), Some(ProxyError::Untrusted(_)))
     /// }
     /// ```
-    pub fn of(error: &io::Error) -> Option<&ProxyError> {
-        error.get_ref()?.downcast_ref()
+    pub fn of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a ProxyError> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(found) = error.downcast_ref() {
+                return Some(found);
+            }
+            // The source of an `io::Error` is not the error in it, but the source of that.
+            next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+                Some(inner) => Some(inner),
+                None => error.source(),
+            };
+        }
+        None
     }
 
     /// Returns the counter for this error.

@@ -85,16 +85,31 @@ quick_error! {
 }
 
 impl TlsError {
-    /// Finds the error of a [`TlsStream`](crate::TlsStream) in the error that its user received.
+    /// Finds the error of a [`TlsStream`](crate::TlsStream) in the error that its user received:
+    /// the socket's own, or one that has it as a cause, such as [`rotor_stream::Fatal`].
     ///
     /// ```
-    /// # use rotor_tls::TlsError;
-    /// fn is_about_a_certificate(error: &std::io::Error) -> bool {
+    /// # mod rotor { pub use rotor_stream as stream; pub use rotor_tls as tls; }
+    /// use rotor::stream::Fatal;
+    /// use rotor::tls::TlsError;
+    ///
+    /// fn is_about_a_certificate(error: &Fatal) -> bool {
     ///     matches!(TlsError::of(error), Some(TlsError::Certificate(_)))
     /// }
     /// ```
-    pub fn of(error: &io::Error) -> Option<&TlsError> {
-        error.get_ref()?.downcast_ref()
+    pub fn of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a TlsError> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(found) = error.downcast_ref() {
+                return Some(found);
+            }
+            // The source of an `io::Error` is not the error in it, but the source of that.
+            next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+                Some(inner) => Some(inner),
+                None => error.source(),
+            };
+        }
+        None
     }
 
     /// Returns the counter for handshakes that end with this error.

@@ -61,11 +61,10 @@ impl Protocol for WhoAmI {
     }
 
     fn not_connected(_: (), error: Fatal, scope: &mut Scope<'_, Log>) {
-        scope.push(match &error {
-            Fatal::Handshake(error) => {
-                ProxyError::of(error).map_or_else(|| error.to_string(), ToString::to_string)
-            }
-            other => other.to_string(),
+        scope.push(match (ProxyError::of(&error), &error) {
+            (Some(error), _) => error.to_string(),
+            (None, Fatal::Handshake(error)) => error.to_string(),
+            (None, other) => other.to_string(),
         });
     }
 }

@@ -31,7 +31,6 @@ impl Protocol for Judge {
     }
 
     fn not_connected(_: (), error: Fatal, scope: &mut Scope<'_, Judgement>) {
-        let Fatal::Handshake(error) = error else { return };
         **scope = Some(Err(TlsError::of(&error).and_then(TlsError::certificate_fault)));
     }
 }
