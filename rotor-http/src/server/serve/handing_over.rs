@@ -17,9 +17,11 @@ impl<K, L> Serve<K, L> {
     /// most, and fails; the earlier process goes on serving. If that has ended in the meantime,
     /// this process serves, even if it cannot take the path, and then logs the error. In the
     /// hand-over, the listeners are called `http`, or `https` [over TLS](Serve::over): a process
-    /// that begins to encrypt, or no longer does, opens an address of its own. This works on Linux;
-    /// on other systems `run` fails with `Unsupported`. Processes that ask and then do not take
-    /// over are [counted](Serve::rejected_successors).
+    /// that begins to encrypt, or no longer does, opens an address of its own. The listeners keep
+    /// their address, whatever this process is configured with, and their options: to change these,
+    /// end the earlier process before this one starts. This works on Linux; on other systems `run`
+    /// fails with `Unsupported`. Processes that ask and then do not take over are
+    /// [counted](Serve::rejected_successors).
     #[doc(alias = "restart")]
     pub fn hand_over(mut self, path: impl Into<PathBuf>) -> Serve<K, L> {
         self.settings.hand_over.path = Some(path.into());
