@@ -99,6 +99,18 @@ fn a_few_states_on_the_same_bytes_are_allowed() {
     assert!(driver.is_alive() && driver.failures().is_empty());
 }
 
+#[test]
+fn a_protocol_that_waits_for_more_bytes_makes_progress_with_each_read() {
+    let mut driver = probe(|me, _, transport, _| {
+        let len = transport.input.len();
+        if len < 200 { Intent::of(me).bytes(len + 1).no_deadline() } else { Intent::done() }
+    });
+    driver.peer().limit_reads(1);
+    driver.send(&[b'x'; 200]);
+    assert_eq!(driver.failures(), [""; 0]);
+    assert_eq!(driver.context().len(), 201);
+}
+
 /// The behaviour of two echo protocols in one loop, whose log shows the order of their calls.
 type Behaviour = fn(Probe, &Event, &mut Transport<'_>, &mut Scope<'_, Log>) -> Intent<Probe>;
 

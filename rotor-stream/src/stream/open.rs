@@ -22,6 +22,22 @@ use crate::protocol::Protocol;
 /// it is in an endless loop.
 const IDLE_CALLS_MAX: u32 = 64;
 
+/// The last calls in a row that neither consumed nor wrote anything, all with the same input.
+#[derive(Default)]
+struct IdleCalls {
+    count: u32,
+    unread: usize,
+}
+
+impl IdleCalls {
+    /// Counts a call with this much input. More input than before is none of the same bytes: a
+    /// wrapping socket may return it byte by byte, however much of it has come.
+    fn add(&mut self, unread: usize) {
+        self.count = if unread == self.unread { self.count + 1 } else { 1 };
+        self.unread = unread;
+    }
+}
+
 pub(super) struct OpenProtocol<P> {
     /// Absent during its calls, and after its end. Everything else stays in place meanwhile,
     /// because a machine is large and not moving it saves time.
@@ -143,7 +159,7 @@ impl<P: Protocol> OpenProtocol<P> {
         scope: &mut Scope<'_, P::Context>,
     ) -> Flow<()> {
         let mut pass = Pass::new(&io.status.config);
-        let mut idle_calls = 0;
+        let mut idle_calls = IdleCalls::default();
         loop {
             let (intent, snapshot) = match self.next_action(io, &mut pass, scope) {
                 Action::Read(matched) => {
@@ -199,7 +215,7 @@ impl<P: Protocol> OpenProtocol<P> {
         snapshot: CallSnapshot,
         io: &BufferedIo<S>,
         pass: &mut Pass,
-        idle_calls: &mut u32,
+        idle_calls: &mut IdleCalls,
     ) -> Option<Flow<()>> {
         pass.count_call();
         self.scanned = 0;
@@ -213,17 +229,20 @@ impl<P: Protocol> OpenProtocol<P> {
         }
         // The usual case: it consumed what it was called for.
         let Some(before) = before else {
-            *idle_calls = 0;
+            idle_calls.count = 0;
             return None;
         };
         let has_written = io.output.len() != snapshot.unwritten;
         // A protocol may pass through a few states on the same bytes, but without a limit it could
         // block the loop forever.
-        *idle_calls = if has_written { 0 } else { *idle_calls + 1 };
+        match has_written {
+            true => idle_calls.count = 0,
+            false => idle_calls.add(snapshot.unread),
+        }
         let has_written_after_flush = snapshot.is_flushed && has_written;
         let repeats_its_wait =
             !has_written_after_flush && self.repeats_its_wait(&before, snapshot.is_flushed);
-        (repeats_its_wait || *idle_calls > IDLE_CALLS_MAX)
+        (repeats_its_wait || idle_calls.count > IDLE_CALLS_MAX)
             .then(|| Flow::Fail(Some(self.no_progress(snapshot.is_flushed).into())))
     }
 

@@ -102,18 +102,20 @@ fn the_parser_keeps_the_rules_that_it_decides() {
 #[test]
 fn a_server_keeps_every_rule_on_a_scripted_socket() {
     for Rule { number, name, input, expected, .. } in all() {
-        let check = |pieces: &[&[u8]], how: &str| {
+        let check = |pieces: &[&[u8]], read_max: usize, how: &str| {
             let mut driver = probe(ServerConfig::new());
+            driver.limit_reads(read_max);
             pieces.iter().for_each(|piece| driver.send(piece));
             driver.end();
             assert_eq!(transcript(&driver.take_received()), expected, "{number} {name}, {how}");
             assert!(driver.is_ended(), "{number} {name}, {how}: it ends");
             assert_eq!(driver.failures(), [""; 0], "{number} {name}, {how}");
         };
-        check(&[&input], "whole");
-        check(&input.chunks(1).collect::<Vec<_>>(), "byte by byte");
+        check(&[&input], usize::MAX, "whole");
+        check(&[&input], input.len() / 300 + 1, "in small reads");
+        check(&input.chunks(1).collect::<Vec<_>>(), usize::MAX, "byte by byte");
         for cut in (1..input.len()).step_by(input.len() / 150 + 1) {
-            check(&[&input[..cut], &input[cut..]], &format!("cut at {cut}"));
+            check(&[&input[..cut], &input[cut..]], usize::MAX, &format!("cut at {cut}"));
         }
     }
 }
