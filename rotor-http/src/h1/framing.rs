@@ -69,9 +69,9 @@ impl FramingFields {
         FramingFields { length: Length::Absent, coding: Coding::Absent }
     }
 
-    /// Returns whether either field has been seen.
-    pub fn is_any(&self) -> bool {
-        *self != FramingFields::new()
+    /// Returns whether the fields announce a body that is not empty. A length of 0 announces none.
+    pub fn announces_body(&self) -> bool {
+        self.coding != Coding::Absent || !matches!(self.length, Length::Absent | Length::Given(0))
     }
 
     /// Adds the value of a `Content-Length` line. A list, even of equal numbers, is not a number.

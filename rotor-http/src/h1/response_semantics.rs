@@ -62,9 +62,10 @@ impl ResponseSemantics {
         let body = framing::body_of(Message::Response { status, method }, version, &framing)?;
         let is_tunnel = method == Method::Connect && status.is_success();
         // RFC 9110 §8.6, RFC 9112 §6.1: these must not announce a body. A server that does so may
-        // send it, and it would be read as the next response.
+        // send it, and it would be read as the next response. A length of 0 is as wrong, but
+        // harmless, and many servers send it with 204.
         let has_impossible_body =
-            framing.is_any() && (status.is_informational() || status == Status::NO_CONTENT);
+            framing.announces_body() && (status.is_informational() || status == Status::NO_CONTENT);
         Ok(ResponseSemantics {
             body,
             keep_alive: options.is_persistent(version)

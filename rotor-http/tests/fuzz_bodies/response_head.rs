@@ -125,7 +125,8 @@ fn compare_terms(
     let announces = ["Content-Length", "Transfer-Encoding"]
         .iter()
         .any(|name| expected.values(name).next().is_some());
-    let is_impossible = announces && (code < 200 || code == 204);
+    // A length of 0 announces no body.
+    let is_impossible = announces && announced != Some(Body::Empty) && (code < 200 || code == 204);
     let can_go_on = body != Body::UntilClose && !is_switch && !is_tunnel && !is_impossible;
     assert_eq!(terms.keep_alive, naive::persists(expected) && can_go_on);
 }

@@ -105,11 +105,25 @@ fn statuses() -> Vec<Row> {
             Closed,
         ),
         row(
+            "an interim answer with a length of zero",
+            format!("HTTP/1.1 102 P\r\nContent-Length: 0\r\n\r\n{empty}"),
+            Nothing,
+            "200",
+            Reusable,
+        ),
+        row(
             "204 with a length",
             "HTTP/1.1 204 No Content\r\nContent-Length: 3\r\n\r\nabc",
             Nothing,
             "204",
             Closed,
+        ),
+        row(
+            "204 with a length of zero",
+            "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n",
+            Nothing,
+            "204",
+            Reusable,
         ),
         row(
             "204 with chunks",
