@@ -200,10 +200,11 @@ impl RequestState {
         self.keep_alive = false;
     }
 
-    /// Asks the server to respond with 100 before the body is sent (RFC 9110 §10.1.1). Must be
-    /// called before `done_headers`. It has no effect on a request without a body.
+    /// Asks the server to respond with 100 before the body is sent (RFC 9110 §10.1.1). It has no
+    /// effect on a request without a body, nor after `done_headers`.
     pub fn expect_continue(&mut self) {
-        self.expects_continue = true;
+        // Later, the server is not asked, so nobody may wait for its 100.
+        self.expects_continue |= !self.is_head_done();
     }
 
     /// Ends the fields. If no length was set, the request has no body; `Content-Length: 0` is

@@ -23,6 +23,18 @@ fn an_expectation_is_sent_only_with_a_body_and_not_by_hand() {
 }
 
 #[test]
+fn an_expectation_after_the_head_has_no_effect() {
+    let mut out = Vec::new();
+    let mut request = RequestState::new();
+    request.request_line(&mut out, Method::Post, "/").expect("in order");
+    request.add_header(&mut out, "Host", b"a").expect("in order");
+    request.add_length(&mut out, 1).expect("in order");
+    request.done_headers(&mut out).expect("in order");
+    request.expect_continue();
+    assert!(!request.expects_continue(), "no server says that it wants the body");
+}
+
+#[test]
 fn hop_by_hop_fields_are_named_in_connection() {
     for (fields, closes, expected) in [
         (&[("te", "trailers")][..], false, "Connection: TE"),
