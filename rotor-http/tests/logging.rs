@@ -3,13 +3,14 @@
 
 use std::sync::Mutex;
 
-use log::{LevelFilter, Log, Metadata, Record};
+use log::{Level, LevelFilter, Log, Metadata, Record};
+use rotor_http::Status;
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig,
 };
 use rotor_stream::testing::Driver;
 
-static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static LINES: Mutex<Vec<(Level, String)>> = Mutex::new(Vec::new());
 
 struct Lines;
 
@@ -18,7 +19,10 @@ impl Log for Lines {
         true
     }
     fn log(&self, record: &Record<'_>) {
-        LINES.lock().expect("no test panics with it").push(record.args().to_string());
+        LINES
+            .lock()
+            .expect("no test panics with it")
+            .push((record.level(), record.args().to_string()));
     }
     fn flush(&self) {}
 }
@@ -62,11 +66,33 @@ impl Server for StoringServer {
     }
 }
 
+/// The lines since the last call.
+fn take_lines() -> Vec<(Level, String)> {
+    std::mem::take(&mut *LINES.lock().expect("no test panics with it"))
+}
+
 /// The lines since the last call that contain these words.
 fn logged(words: &str) -> Vec<String> {
-    let mut lines = std::mem::take(&mut *LINES.lock().expect("no test panics with it"));
-    lines.retain(|line| line.contains(words));
-    lines
+    let lines = take_lines().into_iter().map(|(_, line)| line);
+    lines.filter(|line| line.contains(words)).collect()
+}
+
+/// Replies with a content type that is no field value.
+struct WrongServer;
+
+impl Server for WrongServer {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        (): (),
+        _: &Head<'_>,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        response.reply(Status::OK, "text/plain\r\nX: y", b"").into()
+    }
 }
 
 #[test]
@@ -95,6 +121,12 @@ fn the_log_says_why_a_request_is_refused_and_a_connection_lost() {
         lost[0].starts_with("machine 0v0 lost its connection: the connection broke: "),
         "{lost:?}"
     );
+
+    let seed = HttpSeed::new((), ServerConfig::new());
+    Driver::<Connection<WrongServer>>::new(seed, ()).send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    let errors: Vec<_> =
+        take_lines().into_iter().filter(|(level, _)| *level == Level::Error).collect();
+    assert!(errors.iter().any(|(_, line)| line.contains("control byte")), "the reason: {errors:?}");
 
     #[cfg(feature = "body")]
     for (body, lines) in [

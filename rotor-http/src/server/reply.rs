@@ -12,14 +12,14 @@ use crate::semantics::error::MessageError;
 #[non_exhaustive]
 pub struct Reply {}
 
-/// Converts the result of a response that the handler wrote in steps. An error is logged at debug
-/// level. The connection sees that the response is incomplete: it sends 500, or cuts the response
-/// off if a part of it has been sent.
+/// Converts the result of a response that the handler wrote in steps. An error is a bug of the
+/// handler, and is logged at error level. The connection sees that the response is incomplete: it
+/// sends 500, or cuts the response off if a part of it has been sent.
 impl From<Result<(), MessageError>> for Reply {
     #[inline]
     fn from(written: Result<(), MessageError>) -> Reply {
         if let Err(misuse) = written {
-            log::debug!("a reply was not written as it was asked for: {misuse}");
+            log::error!("a reply was not written as it was asked for: {misuse}");
         }
         Reply {}
     }

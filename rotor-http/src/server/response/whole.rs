@@ -11,7 +11,7 @@ impl Response<'_> {
     /// handler.
     ///
     /// Misuse (for example a content type that is no valid field value, or a response that has
-    /// begun already) is logged at debug level, and the peer gets 500, as from any handler that
+    /// begun already) is logged at error level, and the peer gets 500, as from any handler that
     /// finishes without a complete response. Use [`send`](Response::send) if the handler needs the
     /// error, or goes on afterwards.
     ///
