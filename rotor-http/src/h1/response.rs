@@ -127,7 +127,11 @@ impl ResponseState {
         // All fields are checked before the first byte: a call that is refused has written nothing.
         for (name, value) in fields {
             message::check_field(name, value)?;
-            message::check_reserved(name)?;
+            message::check_reserved(name).map_err(|_| {
+                MessageError::FieldReserved(
+                    "an interim response has no body and ends no connection",
+                )
+            })?;
         }
         put_status_line(out, status, None);
         for (name, value) in fields {

@@ -203,8 +203,8 @@ quick_error! {
         Head(err: HeadError) { from() source(err) display("the head is malformed or too large") }
         /// The length of the body cannot be determined.
         Framing(err: FramingError) { from() source(err) display("the length of the body cannot be determined") }
-        /// A 101, although the request did not ask to switch protocols.
-        UnexpectedSwitch { display("101 without an Upgrade in the request") }
+        /// A 101, although the request did not ask to switch protocols, or was not sent completely.
+        UnexpectedSwitch { display("101 to a request without an Upgrade, or before its end") }
     }
 }
 
@@ -303,12 +303,12 @@ quick_error! {
     #[non_exhaustive]
     pub enum MessageError {
         /// A field, a length or a body before the start line.
-        StartLineMissing { display("the message has not begun: call `status` (a request: `request_line`) first") }
+        StartLineMissing { display("the message has not begun: call `status` (for a request, `start`) first") }
         /// A second start line.
-        StartLineTwice { display("the message has begun already: call `status` or `request_line` once") }
+        StartLineTwice { display("the message has begun already: call `status` (for a request, `start`) once") }
         /// A 1xx status as the final status.
         InformationalStatus(status: Status) {
-            display("{} is not a final status: use `interim`, or `status` with 101 where an upgrade was asked for",
+            display("{} is not a final status: use `interim`, or `status` with 101 once all of a request with an upgrade is here",
                     status)
         }
         /// A status that is not informational, used for an interim response; or 101, which is
@@ -329,8 +329,8 @@ quick_error! {
         FieldName { display("the field name is not a token") }
         /// A field value with CR, LF, NUL or another control byte.
         FieldValue { display("the field value holds a control byte (CR, LF and NUL would break the message)") }
-        /// A field for which the writer itself is responsible.
-        FieldReserved(advice: &'static str) { display("the writer adds this field itself: {}", advice) }
+        /// A field that the writer writes itself, or that cannot be in this place.
+        FieldReserved(advice: &'static str) { display("the field cannot be added like this: {}", advice) }
         /// A second `Host`, or one that is not a host with an optional port.
         HostField { display("Host must be one host with an optional port, once") }
         /// A request without `Host`.

@@ -234,7 +234,7 @@ fn interim_responses_precede_the_status_and_need_http_1_1() {
         )
         .reject(
             |state, out| state.interim(out, Status::EARLY_HINTS, &[("Content-Length", b"1")]),
-            MessageError::FieldReserved("call `add_length`"),
+            MessageError::FieldReserved("an interim response has no body and ends no connection"),
         );
     assert_eq!(
         writer.text(),

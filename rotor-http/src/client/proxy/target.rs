@@ -79,7 +79,9 @@ impl<A> TunnelTarget<A> {
     ) -> Result<TunnelTarget<A>, MessageError> {
         let value = value.as_ref();
         check_field(name, value)?;
-        check_reserved(name)?;
+        check_reserved(name).map_err(|_| {
+            MessageError::FieldReserved("a request for a tunnel has no body, and is the only one")
+        })?;
         if name.eq_ignore_ascii_case("Host") {
             return Err(MessageError::HostField);
         }
@@ -180,10 +182,12 @@ mod tests {
             ("A B", "", MessageError::FieldName),
             ("A", "1\r\nB: 2", MessageError::FieldValue),
             ("host", "b", MessageError::HostField),
-            ("Content-Length", "1", MessageError::FieldReserved("call `add_length`")),
         ] {
             assert_eq!(target().header(name, value).err(), Some(error), "{name}");
         }
+        let reserved = target().header("Content-Length", "1").expect_err("there is no body");
+        let advice = "a request for a tunnel has no body, and is the only one";
+        assert_eq!(reserved, MessageError::FieldReserved(advice));
     }
 
     #[test]
