@@ -1,5 +1,6 @@
 //! Requests whose bodies are stored.
 
+mod framed;
 mod handlers;
 mod waiting;
 
