@@ -98,10 +98,10 @@ impl Http2Config {
     }
 
     /// Sets how many bytes one connection may hold of bodies for which no handler waits: the
-    /// handler has not asked for its body, or holds it. Default 1 MiB, at least 65,535 and at most
-    /// 2^31 - 1. With the default, sixteen such bodies stop the other bodies of the connection.
-    /// Bodies for which handlers wait are limited only by
-    /// [`stream_window`](Http2Config::stream_window).
+    /// handler has not asked for its body, or holds it, or the body is stored and waits for the
+    /// disk. Default 1 MiB, at least 65,535 and at most 2^31 - 1. With the default, sixteen such
+    /// bodies stop the other bodies of the connection. Bodies for which handlers wait are limited
+    /// only by [`stream_window`](Http2Config::stream_window).
     pub fn connection_window(mut self, bytes: u32) -> Http2Config {
         self.connection_window =
             bytes.clamp(crate::h2::settings::WINDOW_DEFAULT, crate::h2::frame::U31_MAX);
