@@ -105,7 +105,11 @@ impl PortSettings {
 /// Where a port listens.
 pub(crate) enum PortSource {
     Address(SocketAddr),
-    /// It is open already.
+    /// It is open already: a process before this one has handed it over.
+    #[cfg_attr(
+        not(any(target_os = "linux", target_os = "android")),
+        expect(dead_code, reason = "listeners are handed over only where `hand_over` exists")
+    )]
     Listener(std::net::TcpListener),
 }
 
