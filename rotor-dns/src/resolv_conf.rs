@@ -66,9 +66,10 @@ impl Default for ResolvConf {
 
 impl ResolvConf {
     /// Parses a text. Unknown or malformed parts are ignored, as in other resolvers. Values out of
-    /// range are clamped. If there are several search lists, the last one is used. Servers with a
-    /// zone (`fe80::1%eth0`) are ignored, and so are the environment variables `RES_OPTIONS` and
-    /// `LOCALDOMAIN`.
+    /// range are clamped. If there are several search lists, the last one is used. The environment
+    /// variables `RES_OPTIONS` and `LOCALDOMAIN` are ignored. So are servers with a zone
+    /// (`fe80::1%eth0`), and the log says so: pass them to
+    /// [`ResolverConfig::servers`](crate::ResolverConfig::servers), with the number of the interface.
     pub fn parse(text: &str) -> ResolvConf {
         let mut conf = ResolvConf { servers: Vec::new(), ..ResolvConf::default() };
         for line in text.lines() {
@@ -78,12 +79,18 @@ impl ResolvConf {
             }
             let mut words = line.split_ascii_whitespace();
             match words.next() {
-                Some("nameserver") => {
-                    let address: Option<IpAddr> = words.next().and_then(|word| word.parse().ok());
-                    if conf.servers.len() < SERVERS_MAX {
-                        conf.servers.extend(address);
+                Some("nameserver") => match words.next().map(|word| (word, word.parse())) {
+                    Some((_, Ok(address))) if conf.servers.len() < SERVERS_MAX => {
+                        conf.servers.push(address)
                     }
-                }
+                    // Without it, another server is asked, and that one's failures say nothing
+                    // about this line.
+                    Some((word, Err(_))) => log::warn!(
+                        "the name server {word} in resolv.conf is ignored: it is not an address, or \
+                         has a zone (then pass its scope id to ResolverConfig::servers)"
+                    ),
+                    Some((_, Ok(_))) | None => {}
+                },
                 // Of these two, the last one in the file is used (resolv.conf(5)).
                 Some("domain") => conf.search = parse_names(words.take(1)),
                 Some("search") => conf.search = parse_names(words),

@@ -28,10 +28,29 @@ impl Log for Lines {
     fn flush(&self) {}
 }
 
+fn start_logging() {
+    // Only the first test of the process sets it.
+    let _is_set_already = log::set_logger(&Lines);
+    log::set_max_level(LevelFilter::Debug);
+}
+
+#[test]
+fn the_log_names_each_ignored_server_of_the_file() {
+    start_logging();
+    let conf = "nameserver fe80::1%eth0\nnameserver dns.example\nnameserver\n\
+                nameserver 192.0.2.1\nnameserver 192.0.2.2\nnameserver ::3\nnameserver ::4";
+    assert_eq!(ResolvConf::parse(conf).servers.len(), 3);
+    let lines = LINES.take();
+    let expected = ["fe80::1%eth0", "dns.example"];
+    assert_eq!(lines.len(), expected.len(), "{lines:?}");
+    for (line, server) in lines.iter().zip(expected) {
+        assert!(line.starts_with(&format!("the name server {server} in resolv.conf is ignored")));
+    }
+}
+
 #[test]
 fn the_log_names_the_silent_server() {
-    log::set_logger(&Lines).expect("the first logger");
-    log::set_max_level(LevelFilter::Debug);
+    start_logging();
     let conf = ResolvConf::parse("options timeout:1 attempts:1");
     let mut stage = Stage::new(vec![silent(), serve(right_answer)], conf, |config| config);
     let reply = stage.start_lookup("www.example");
