@@ -34,9 +34,14 @@ chapters! {
     testing: "../doc/guide/testing.md",
     http_server: "../doc/guide/http-server.md",
     http_bodies: "../doc/guide/http-bodies.md",
-    http_client: "../doc/guide/http-client.md",
     threads: "../doc/guide/threads.md",
     draining: "../doc/guide/draining.md",
+}
+
+// One of its clients is for HTTPS.
+#[cfg(all(feature = "http", feature = "tls"))]
+chapters! {
+    http_client: "../doc/guide/http-client.md",
 }
 
 // Its client speaks HTTP/2 under TLS.
