@@ -1,11 +1,11 @@
 //! `Intent`: what a protocol returns: its next state, what it waits for, and until when.
 
 use std::fmt;
-use std::num::NonZeroUsize;
 
 use rotor_core::{BoxError, Deadline, Time};
 
 use crate::frame::{FrameHead, FrameLength};
+use crate::wait_condition::{FlushThreshold, InputCondition, WaitCondition};
 
 /// What a protocol returns from each call: go on, waiting for something until a deadline; or end.
 ///
@@ -38,7 +38,8 @@ pub struct Intent<P> {
 }
 
 pub(crate) enum Next<P> {
-    /// With `None` the protocol goes on waiting for what it waited for before.
+    /// With `None` the protocol goes on waiting for what it waited for before; so it does with each
+    /// part of the condition that is [kept](WaitCondition::KEPT).
     Wait(P, Option<WaitCondition>, Deadline),
     Done,
     Reset,
@@ -97,37 +98,6 @@ pub enum Expectation {
     /// that a producer without end stops; what has arrived is lost then.
     #[doc(alias = "backpressure")]
     Hold,
-}
-
-/// What a protocol waits for: something to read, room to write, both, or neither.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct WaitCondition {
-    pub(crate) input: InputCondition,
-    pub(crate) flush: Option<FlushThreshold>,
-}
-
-/// The number of bytes that may be left to be written. It is stored plus one, so that `None` takes
-/// no extra space.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct FlushThreshold(NonZeroUsize);
-
-/// Which input a protocol waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum InputCondition {
-    Nothing,
-    /// Nothing for now; it will be wanted later.
-    Held,
-    Bytes(usize),
-    Poll,
-    Delimiter {
-        offset: usize,
-        bytes: &'static [u8],
-        max: usize,
-    },
-    Frame {
-        head: FrameHead,
-        max: usize,
-    },
 }
 
 /// An intent that does not yet say what the protocol waits for.
@@ -219,7 +189,8 @@ impl<P> Intent<P> {
         let next = match self.next {
             Next::Wait(protocol, wait, deadline) => {
                 let deadline = if deadline == Deadline::Keep { Deadline::Never } else { deadline };
-                Next::Wait(protocol, Some(wait.unwrap_or(WaitCondition::NOTHING)), deadline)
+                let wait = wait.unwrap_or(WaitCondition::KEPT).after(WaitCondition::NOTHING);
+                Next::Wait(protocol, Some(wait), deadline)
             }
             other => other,
         };
@@ -242,7 +213,11 @@ impl<P> Intent<P> {
         let next = match call(protocol).next {
             Next::Wait(protocol, wait, deadline) => {
                 let deadline = if deadline == Deadline::Keep { first_deadline } else { deadline };
-                Next::Wait(protocol, wait.or(first_wait), deadline)
+                let wait = match (wait, first_wait) {
+                    (Some(wait), Some(first)) => Some(wait.after(first)),
+                    (wait, first) => wait.or(first),
+                };
+                Next::Wait(protocol, wait, deadline)
             }
             over => over,
         };
@@ -269,7 +244,7 @@ impl<P> Undecided<P> {
         NeedsDeadline { protocol: self.0, wait: Some(WaitCondition::NOTHING) }.or(expectation)
     }
 
-    /// Goes on waiting for what it waited for before.
+    /// Goes on waiting for what it waited for before; [`or`](NeedsDeadline::or) adds to that.
     ///
     /// In `create`, where there was nothing before, this is [`sleep`](Undecided::sleep).
     pub fn keep(self) -> NeedsDeadline<P> {
@@ -340,9 +315,9 @@ impl<P> NeedsDeadline<P> {
     /// anew what it waits for.
     ///
     /// A stream waits for at most one kind of input and one flush; a second one of the same kind
-    /// replaces the first.
+    /// replaces the first, also one that was [kept](Undecided::keep).
     pub fn or(self, expectation: Expectation) -> NeedsDeadline<P> {
-        let mut wait = self.wait.unwrap_or(WaitCondition::NOTHING);
+        let mut wait = self.wait.unwrap_or(WaitCondition::KEPT);
         match expectation {
             Expectation::Bytes(count) => wait.input = InputCondition::Bytes(count),
             Expectation::Poll => wait.input = InputCondition::Poll,
@@ -388,31 +363,6 @@ impl<P> NeedsDeadline<P> {
     pub fn with(self, deadline: Deadline) -> Intent<P> {
         Intent { next: Next::Wait(self.protocol, self.wait, deadline) }
     }
-}
-
-impl FlushThreshold {
-    /// Stores the number of bytes. The largest `usize` is stored as one less.
-    pub(crate) fn from_bytes(bytes: usize) -> FlushThreshold {
-        FlushThreshold(NonZeroUsize::MIN.saturating_add(bytes))
-    }
-
-    #[inline]
-    pub(crate) fn bytes(self) -> usize {
-        self.0.get() - 1
-    }
-}
-
-impl InputCondition {
-    /// Returns whether input is wanted now.
-    #[inline(always)]
-    pub(crate) fn is_wanted(&self) -> bool {
-        !matches!(self, InputCondition::Nothing | InputCondition::Held)
-    }
-}
-
-impl WaitCondition {
-    pub(crate) const NOTHING: WaitCondition =
-        WaitCondition { input: InputCondition::Nothing, flush: None };
 }
 
 impl<P> fmt::Debug for Intent<P> {
@@ -469,6 +419,14 @@ mod tests {
             ),
             (Intent::of('b').sleep().keep_deadline(), Intent::of('b').sleep().deadline(one)),
             (Intent::of('b').bytes(1).deadline(two), Intent::of('b').bytes(1).deadline(two)),
+            (
+                Intent::of('b').keep().or_flush(7).keep_deadline(),
+                Intent::of('b').bytes(3).or_flush(7).deadline(one),
+            ),
+            (
+                Intent::of('b').keep().or(Expectation::Hold).keep_deadline(),
+                Intent::of('b').hold().or_flush(5).deadline(one),
+            ),
             (Intent::done(), Intent::done()),
             (Intent::error("e"), Intent::error("e")),
         ] {

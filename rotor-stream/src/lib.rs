@@ -149,6 +149,7 @@ mod stream;
 mod sync;
 pub mod testing;
 mod transport;
+mod wait_condition;
 mod watchers;
 
 pub use accept::{Accept, AcceptConfig, AcceptSeed, Accepted, InheritedListeners};

@@ -4,7 +4,7 @@ use memchr::{memchr, memchr_iter, memmem};
 
 use crate::buf::Buf;
 use crate::frame::{FrameHead, FrameLength};
-use crate::intent::InputCondition;
+use crate::wait_condition::InputCondition;
 
 /// How long the expected input is, which is now at the beginning of the input buffer.
 ///
@@ -93,9 +93,10 @@ impl InputCondition {
     /// Looks for anything but a number of bytes.
     fn find_other(&self, input: &[u8], scanned: &mut usize, input_max: usize) -> FindResult {
         match *self {
-            InputCondition::Nothing | InputCondition::Held | InputCondition::Bytes(_) => {
-                FindResult::Incomplete
-            }
+            InputCondition::Kept
+            | InputCondition::Nothing
+            | InputCondition::Held
+            | InputCondition::Bytes(_) => FindResult::Incomplete,
             InputCondition::Poll if input.is_empty() => FindResult::NeedsPoll,
             InputCondition::Poll => FindResult::Match(Matched::NOTHING),
             // The usual case between two messages. An empty delimiter, and a maximum of 0, are left

@@ -11,11 +11,12 @@ use super::creation::capture_outbox;
 use super::queue::FillResult;
 use super::shared::Shared;
 use crate::error::{Exception, Fatal, StreamError};
-use crate::intent::{FlushThreshold, Intent, Next, WaitCondition};
+use crate::intent::{Intent, Next};
 use crate::limits::StreamConfig;
 use crate::matched::Matched;
 use crate::protocol::Protocol;
 use crate::transport::Transport;
+use crate::wait_condition::{FlushThreshold, WaitCondition};
 
 /// A protocol to whose peer others send messages: it has an [`Outbox`], and runs in a
 /// [`WithOutbox`].
@@ -185,7 +186,9 @@ impl Delivery {
         transport: &mut Transport<'_>,
     ) -> Intent<T> {
         let (inner, wait, deadline) = match intent.next {
-            Next::Wait(inner, wait, deadline) => (inner, wait.unwrap_or(self.wait), deadline),
+            Next::Wait(inner, wait, deadline) => {
+                (inner, wait.map_or(self.wait, |wait| wait.after(self.wait)), deadline)
+            }
             Next::Done => return finish(&self.shared, name, transport),
             Next::Reset => return Intent::reset(),
             Next::Fail(error) => return fail(&self.shared, error, transport),

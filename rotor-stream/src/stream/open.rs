@@ -13,9 +13,10 @@ use super::buffered_io::writing::WriteResult;
 use super::flow::Flow;
 use super::pass::Pass;
 use crate::error::{Exception, Fatal, StreamError};
-use crate::intent::{FlushThreshold, InputCondition, Intent, Next, WaitCondition};
+use crate::intent::{Intent, Next};
 use crate::matched::{FindResult, Matched};
 use crate::protocol::Protocol;
+use crate::wait_condition::{FlushThreshold, InputCondition, WaitCondition};
 
 /// How many times in a row a protocol may be called in one event without changing its input or its
 /// output. A protocol may pass through a few states on the same bytes; if it passes through more,
@@ -137,7 +138,7 @@ impl<P: Protocol> OpenProtocol<P> {
         match intent.next {
             Next::Wait((), wait, deadline) => {
                 if let Some(wait) = wait {
-                    self.wait = wait;
+                    self.wait = wait.after(self.wait);
                 }
                 match deadline {
                     Deadline::Keep => {}

@@ -7,7 +7,6 @@ use rotor_core::net::StreamSocket;
 
 use super::{Action, OpenProtocol};
 use crate::error::{Exception, Fatal};
-use crate::intent::InputCondition;
 use crate::least_rate::RateWatch;
 use crate::matched::FindResult;
 use crate::protocol::Protocol;
@@ -16,6 +15,7 @@ use crate::stream::buffered_io::BufferedIo;
 use crate::stream::buffered_io::reading::ReadResult;
 use crate::stream::flow::Flow;
 use crate::stream::pass::Pass;
+use crate::wait_condition::InputCondition;
 
 impl<P: Protocol> OpenProtocol<P> {
     /// Returns what is due on a connection that cannot be written to any more: input, as long as
