@@ -10,6 +10,9 @@ pub enum FrameLength {
     Unknown,
     /// The length in bytes, including the beginning. A length of 0 makes no progress, so the stream
     /// ends the protocol with an error.
+    ///
+    /// A peer may send any number. If the length field has 64 bits, add the length of the beginning
+    /// by [`saturating_add`](usize::saturating_add): the sum may be greater than any `usize`.
     Bytes(usize),
     /// The input is not the beginning of a frame:
     /// [`Exception::Malformed`](crate::Exception::Malformed).
