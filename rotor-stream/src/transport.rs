@@ -240,6 +240,12 @@ impl<'a> Transport<'a> {
         }
     }
 
+    /// Returns the mark above which the stream delivers no input; the greatest number without a
+    /// stream.
+    pub(crate) fn output_high_water(&self) -> usize {
+        self.status.as_ref().map_or(usize::MAX, |status| status.config.output_high_water)
+    }
+
     /// Returns whether the socket takes output, as far as is known.
     pub(crate) fn is_writable(&self) -> bool {
         self.status.as_ref().is_some_and(|status| status.writable)

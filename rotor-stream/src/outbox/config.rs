@@ -78,9 +78,10 @@ impl OutboxConfig {
     }
 
     /// Sets the number of bytes in the output below which another message is moved there (at least
-    /// 2). Default: 32 KiB, half of the mark above which a stream stops reading
-    /// ([`output_high_water`](crate::StreamConfig::output_high_water)), so that a peer that reads
-    /// slowly can still send. Messages in the output cannot be dropped for newer ones.
+    /// 2). Default: 32 KiB. At most half of the mark above which a stream stops reading
+    /// ([`output_high_water`](crate::StreamConfig::output_high_water)) is used, whatever is set here,
+    /// so that a peer that is always sent something can still send. Messages in the output cannot be
+    /// dropped for newer ones.
     pub fn output_max(mut self, bytes: usize) -> OutboxConfig {
         self.output_max = bytes.max(2);
         self

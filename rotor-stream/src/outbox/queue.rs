@@ -99,12 +99,12 @@ impl Queue {
         Some(message)
     }
 
-    /// Moves messages into the output up to the limit; none if `is_held`.
+    /// Moves messages into the output while it has less than `output_max` bytes; none if `is_held`.
     pub(super) fn fill(
         &mut self,
         output: &mut Output,
+        output_max: usize,
         is_held: bool,
-        config: &OutboxConfig,
     ) -> io::Result<FillResult> {
         if self.is_peer_too_slow {
             return Ok(FillResult::PeerTooSlow);
@@ -114,7 +114,7 @@ impl Queue {
             // Otherwise senders would believe forever that their messages are sent.
             self.is_closed = true;
         }
-        while !is_held && output.len() < config.output_max {
+        while !is_held && output.len() < output_max {
             let Some(message) = self.pop() else { break };
             output.push_block(message)?;
         }

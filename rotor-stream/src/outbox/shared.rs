@@ -28,11 +28,16 @@ impl Shared {
         f(&mut self.queue.lock().unwrap_or_else(PoisonError::into_inner), &self.config)
     }
 
-    /// Moves messages into the output up to the limit; none if `is_held`, because the protocol
-    /// waits for its output to be written. Wakes machines that wait for room.
-    pub(super) fn fill(&self, output: &mut Output, is_held: bool) -> io::Result<FillResult> {
+    /// Moves messages into the output while it has less than `output_max` bytes; none if `is_held`,
+    /// because the protocol waits for its output to be written. Wakes machines that wait for room.
+    pub(super) fn fill(
+        &self,
+        output: &mut Output,
+        output_max: usize,
+        is_held: bool,
+    ) -> io::Result<FillResult> {
         let (left, waiting) = self.with(|queue, config| {
-            let left = queue.fill(output, is_held, config);
+            let left = queue.fill(output, output_max, is_held);
             (left, queue.take_room_waiters(config))
         });
         for notifier in waiting {

@@ -28,11 +28,12 @@ pub trait HasOutbox: Protocol {
 /// Runs a protocol, and sends the messages in its [`Outbox`]: `Stream<WithOutbox<P>, S>`.
 ///
 /// Before each wait, messages are moved into the output, up to
-/// [`output_max`](super::OutboxConfig::output_max). If some are left, the stream also waits for
+/// [`output_max`](super::OutboxConfig::output_max) and half of
+/// [`output_high_water`](StreamConfig::output_high_water). If some are left, the stream also waits for
 /// room in the output, and then goes on. The protocol does not take part in that: it writes its own
 /// answers as usual, and they are sent after what is in the output. A new message wakes the
 /// protocol, so [`wakeup`](Protocol::wakeup) may be spurious. If the protocol itself waits for a
-/// [`Flush`](crate::Expectation::Flush), down to less than half of `output_max`, messages fill the
+/// [`Flush`](crate::Expectation::Flush), down to less than half of that limit, messages fill the
 /// output once more, and further ones wait until that flush is complete.
 ///
 /// [`flush_timeout`](StreamConfig::flush_timeout) ends the connection of a peer that takes nothing.
@@ -193,15 +194,19 @@ impl Delivery {
             Next::Reset => return Intent::reset(),
             Next::Fail(error) => return fail(&self.shared, error, transport),
         };
-        // Half of the limit for messages: when this little is left, more messages are moved.
-        let half = FlushThreshold::from_bytes(self.shared.config.output_max / 2);
+        // Input is delivered again at half of the mark. If messages filled the output before that,
+        // a peer that always has some waiting would never be heard.
+        let mark = transport.output_high_water();
+        let output_max = self.shared.config.output_max.min(mark / 2).max(1);
+        // When this little is left, more messages are moved.
+        let half = FlushThreshold::from_bytes(output_max / 2);
         let needs_pause = wait.flush.is_some_and(|left| left.bytes() < half.bytes());
         // If the protocol was not called for its flush, it still waits for it.
         let is_held = std::mem::replace(&mut self.is_held, needs_pause) && needs_pause;
         self.wait = wait;
         let mut combined = wait;
         self.is_full = false;
-        match self.shared.fill(transport.output, is_held) {
+        match self.shared.fill(transport.output, output_max, is_held) {
             Ok(FillResult::Emptied) => {}
             Ok(FillResult::Remaining) => {
                 self.is_full = !is_held;

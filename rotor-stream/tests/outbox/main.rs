@@ -1,6 +1,7 @@
 //! Messages that others send to a connection's peer: in order, whole, bounded, and interleaved with
 //! the protocol's own output.
 
+mod busy_peer;
 mod converting;
 mod done_in_create;
 mod lost_messages;

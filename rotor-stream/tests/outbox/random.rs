@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::io::Write;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -11,13 +12,14 @@ use rotor_core::Scope;
 use rotor_stream::testing::Driver;
 use rotor_stream::{
     Exception, HasOutbox, Intent, Matched, Outbox, OutboxConfig, OutboxFull, OutboxSender,
-    Protocol, Transport, WithOutbox,
+    Protocol, StreamConfig, Transport, WithOutbox,
 };
 
 /// What the protocol has done, and what it is to do.
 struct Plan {
     rng: Rng,
     config: OutboxConfig,
+    output_high_water: usize,
     sender: Option<OutboxSender>,
     /// The bytes that the protocol has written itself, which are all different from messages.
     written: usize,
@@ -81,6 +83,10 @@ impl Protocol for Writer {
     type Context = ();
     type Seed = Shared;
 
+    fn config(plan: &Shared) -> Arc<StreamConfig> {
+        StreamConfig::new().output_high_water(plan.borrow().output_high_water).share()
+    }
+
     fn create(
         plan: Shared,
         transport: &mut Transport<'_>,
@@ -142,6 +148,7 @@ fn run(seed: u64) {
     let plan = Rc::new(RefCell::new(Plan {
         rng: rng.fork(),
         config: config.clone(),
+        output_high_water: if rng.bool() { 64 * 1024 } else { rng.usize(0..60) },
         sender: None,
         written: 0,
         flush: None,
