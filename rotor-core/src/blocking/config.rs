@@ -137,9 +137,10 @@ impl Blocking {
     ///
     /// While the loop is behind, the watchdog checks it twice in that time, unless the loop could
     /// not be taken from the handler that runs. A handler that waits in the kernel is assumed to
-    /// have waited since the check before the one that saw it first, so the loop may be taken from
-    /// it after little more than half of this time. For a handler that computes, the system updates the
-    /// CPU time only at the timer interrupt, 1 to 10 ms later.
+    /// have waited since the check before the one that saw it first, so the loop is usually taken
+    /// from it after half of this time to all of it. One of the first four calls of a thread is
+    /// assumed to have waited since the thread got the loop. For a handler that computes, the system
+    /// updates the CPU time only at the timer interrupt, 1 to 10 ms later.
     pub fn patience_behind(mut self, time: Duration) -> Blocking {
         self.watch.lagging_patience = time.max(LAGGING_PATIENCE_MIN);
         self

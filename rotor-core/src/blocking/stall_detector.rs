@@ -184,7 +184,10 @@ impl StallDetector {
         } else {
             self.call = Period::new(now, reading.call_number());
         }
-        self.possible_wait = observed.possible_wait(now, reading, self.call.since, self.unseen);
+        // Time in which it is known to have waited for a CPU does not count.
+        let not_its_own = self.call.watched.saturating_sub(self.call.own_time);
+        let first_seen = self.call.since + not_its_own;
+        self.possible_wait = observed.possible_wait(now, reading, first_seen, self.unseen);
         self.evaluate(now, reading, observed.sample)
     }
 
@@ -230,8 +233,8 @@ impl StallDetector {
     }
 
     /// Returns how long the current call may have waited in the kernel, if it waits there now. It
-    /// may as well have computed, or waited for a CPU, so this is not used for reports, but only for
-    /// loops on alert.
+    /// may as well have computed, or waited for a CPU before it was sampled, so this is not used for
+    /// reports, but only for loops on alert.
     pub(super) fn possible_wait(&self) -> Duration {
         self.possible_wait
     }

@@ -21,7 +21,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// [`Blocking::patience`](crate::Blocking::patience) (10 ms). If the loop has not polled for so
     /// long, in one handler or in many,
     /// [`Blocking::patience_behind`](crate::Blocking::patience_behind) (100 µs) applies instead.
-    /// Time in which other threads had the CPU is not counted (on Linux).
+    /// Time in which other threads had the CPU is not counted (on Linux), except, while the loop is
+    /// behind, before the thread of a handler was first sampled.
     ///
     /// **The loop does not wait for machines of the same type as a stuck one.** The next handler of
     /// a machine of that [type](Machine::type_name) is called on another thread from the beginning,

@@ -159,6 +159,9 @@ fn a_possible_wait_is_at_most_twice_as_long_as_the_call_was_seen() {
     assert_eq!(fake.possible_wait(0, Activity::Waited), 30);
     assert_eq!(fake.possible_wait(0, Activity::Ran(10)), 0, "it computes");
     assert_eq!(fake.possible_wait(0, Activity::Waited), 50);
+    fake.possible_wait(1, Activity::Ran(0));
+    fake.possible_wait(0, Activity::Ran(0));
+    assert_eq!(fake.possible_wait(0, Activity::QueuedThenWaited(9)), 2, "it had no CPU before");
     fake.now += PATIENCE * 100;
     assert_eq!(fake.possible_wait(1, Activity::Waited), 0, "the watchdog was late");
     assert_eq!(fake.possible_wait(0, Activity::Waited), 20);
