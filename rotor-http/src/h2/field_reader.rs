@@ -19,6 +19,10 @@ const DECODED_FACTOR: usize = 4;
 /// How many bytes of fields count as a step: about as many as a browser sends with a request.
 const STEP_BYTES: usize = 1024;
 
+/// How many fields a block may have before each further one counts as 32 bytes: more than any
+/// browser sends. A field of one byte takes as long as many bytes of a long one.
+const FREE_FIELDS: usize = 100;
+
 /// How much of a block is accepted, and how many of its fields are kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldBounds {
@@ -94,7 +98,7 @@ impl FieldReader {
     ) -> Result<(), Violation> {
         self.decoder.decode(block, list, &bounds.list).map_err(to_violation)?;
         self.decoded += match list.is_truncated() {
-            false => list.bytes.len(),
+            false => list.bytes.len() + 32 * list.len().saturating_sub(FREE_FIELDS),
             true => bounds.list.decoded_bytes_max,
         };
         Ok(())
@@ -321,6 +325,12 @@ mod tests {
         assert_eq!(decode(&[4095, 4095, 100]), [8, 0]);
         // Not kept, but decoded.
         assert_eq!(decode(&[20_000]), [64, 0]);
+        for (count, steps) in [(100, 0), (127, 0), (128, 1), (400, 9)] {
+            let mut list = FieldList::new();
+            let fields = block(&vec![("a", ""); count]);
+            assert_eq!(reader.read(&fields, &mut list, &bounds), Ok(()));
+            assert_eq!(reader.take_steps(), steps, "{count} fields");
+        }
     }
 
     #[test]

@@ -37,12 +37,15 @@ impl FieldList {
 
     /// Removes all fields. Keeps the memory, unless it is large.
     pub fn clear(&mut self) {
+        /// Of the bytes, and of the positions.
         const RETAINED_BYTES_MAX: usize = 4 << 10;
         self.bytes.clear();
         self.spans.clear();
         self.is_truncated = false;
         if self.bytes.capacity() > RETAINED_BYTES_MAX {
             self.bytes = Vec::new();
+        }
+        if self.spans.capacity() * size_of::<Span>() > RETAINED_BYTES_MAX {
             self.spans = Vec::new();
         }
     }
