@@ -17,7 +17,8 @@ use crate::poller;
 /// The work is offered to the pool after the poll in which this future is first polled. If the
 /// future is dropped before the work has begun, the work is not done. Work that has begun
 /// continues, and its result is dropped. If the machine that polled this future ends before the work
-/// has begun, another machine that waits for it offers the work again. In a simulation, the
+/// has begun, except by a panic in that poll, another machine that waits for it offers the work
+/// again. In a simulation, the
 /// simulation decides when the work is done.
 ///
 /// # Errors

@@ -113,7 +113,7 @@ impl ServiceManager {
         let connected = address(path.as_ref().as_os_str()).and_then(|at| socket.connect_addr(&at));
         // Often returned from `main`, where the system's error alone says nothing.
         connected.map_err(|error| {
-            let text = format!("no service manager is at {:?}: {error}", path.as_ref());
+            let text = format!("cannot reach a service manager at {:?}: {error}", path.as_ref());
             io::Error::new(error.kind(), text)
         })?;
         // A manager that does not read must not hold up the sender.

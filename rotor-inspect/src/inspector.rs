@@ -110,7 +110,7 @@ impl Inspector {
     /// Sets whether visitors may wake, expire, drain and end machines, and drain loops. Default:
     /// no.
     ///
-    /// The drain of a loop takes 60 s at most. A loop that is blocked drains once its handler
+    /// The drain of a loop takes 60 s at most. If the loop is blocked, it begins once its handler
     /// returns.
     pub fn allow_changes(mut self, yes: bool) -> Inspector {
         self.inspected.access.allows_changes = yes;

@@ -160,6 +160,7 @@ impl Walk {
                 // Otherwise one machine's bug would hide all machines.
                 let describe = AssertUnwindSafe(|| machine.describe(&mut description));
                 if panic::catch_unwind(describe).is_err() {
+                    log::error!("{token:?} {} panicked in `describe`", machine.type_name());
                     description.set_state("panicked in describe");
                 }
                 machine.type_name()

@@ -57,8 +57,8 @@ impl<S> Tower<S> {
     /// Sets how long the body of a response may be silent after its peer has ended its side. Such a
     /// peer may still read, or it may be gone, which only the next write would show. After this
     /// time the connection is closed, and the body dropped. Default: 10 s. With zero it is dropped
-    /// at once, as by hyper, unless that is configured to allow half-closed connections; but hyper
-    /// also drops a service that has not responded yet, which goes on here.
+    /// at once, as by hyper, unless that is configured to allow half-closed connections. hyper also
+    /// drops a service that has not responded yet; here such a service goes on.
     pub fn half_close_timeout(mut self, time: Duration) -> Tower<S> {
         Arc::make_mut(&mut self.settings).half_close_timeout = time;
         self

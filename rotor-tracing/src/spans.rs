@@ -59,7 +59,7 @@ pub trait Spans: 'static {
             "request",
             otel.kind = "server",
             http.request.method = method,
-            http.request.method_original = Empty,
+            http.request.method_original = original,
             url.path = head.path(),
             network.protocol.version = %&head.version().to_string()["HTTP/".len()..],
             trace_id = format_args!("{:032x}", context.trace_id()),
@@ -68,9 +68,6 @@ pub trait Spans: 'static {
             http.response.status_code = Empty,
             error.r#type = Empty,
         );
-        if let Some(original) = original {
-            span.record("http.request.method_original", original);
-        }
         if let Some(incoming) = incoming {
             span.record("parent_span_id", format_args!("{:016x}", incoming.parent_id()));
         }

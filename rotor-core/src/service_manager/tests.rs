@@ -242,5 +242,7 @@ fn a_missing_manager_is_named_in_the_error() {
     let path = Directory::create().join("notify");
     let error = ServiceManager::at(&path).expect_err("nobody listens");
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
-    assert!(error.to_string().starts_with(&format!("no service manager is at {path:?}: ")));
+    assert!(
+        error.to_string().starts_with(&format!("cannot reach a service manager at {path:?}: "))
+    );
 }

@@ -308,7 +308,7 @@ quick_error! {
         StartLineTwice { display("the message has begun already: call `status` (for a request, `start`) once") }
         /// A 1xx status as the final status.
         InformationalStatus(status: Status) {
-            display("{} is not a final status: use `interim`, or `status` with 101 once all of a request with an upgrade is here",
+            display("{} is not a final status: use `interim`; or, once all of a request with an upgrade has arrived, `status` with 101",
                     status)
         }
         /// A status that is not informational, used for an interim response; or 101, which is

@@ -13,7 +13,7 @@ use crate::semantics::error::MessageError;
 pub struct Reply {}
 
 /// Converts the result of a response that the handler wrote in steps. An error is a bug of the
-/// handler, and is logged at error level. The connection sees that the response is incomplete: it
+/// handler, which may have passed on what a peer sent, and is logged at error level. The connection sees that the response is incomplete: it
 /// sends 500, or cuts the response off if a part of it has been sent.
 impl From<Result<(), MessageError>> for Reply {
     #[inline]

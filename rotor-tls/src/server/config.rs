@@ -172,8 +172,8 @@ impl TlsServerConfig {
     }
 
     /// Appends the secrets of all connections to this file, in the format of NSS, so that Wireshark
-    /// can decrypt a recording of them. Default: to none. A program that shall do what browsers and
-    /// curl do passes the value of the environment variable `SSLKEYLOGFILE`, if it is set.
+    /// can decrypt a recording of them. Default: to none. To do as browsers and curl
+    /// do, pass the value of the environment variable `SSLKEYLOGFILE`, if it is set.
     ///
     /// This is for finding faults: whoever can read the file can read these connections. It grows
     /// with each handshake, which waits until the file is written.

@@ -23,7 +23,8 @@ pub enum Tickets {
     /// Sessions are not resumed.
     Off,
     /// With random keys, which all loops of the process share and which are replaced every six
-    /// hours. A ticket is valid for at most twelve hours, and only as long as the process lives.
+    /// hours. A ticket is valid for at most twelve hours, until the process ends, or what is
+    /// required of clients is replaced.
     #[default]
     Fresh,
     /// With keys that are shared with others: other processes of this server, on this machine and

@@ -80,7 +80,9 @@ impl<A> TunnelTarget<A> {
         let value = value.as_ref();
         check_field(name, value)?;
         check_reserved(name).map_err(|_| {
-            MessageError::FieldReserved("a request for a tunnel has no body, and is the only one")
+            MessageError::FieldReserved(
+                "a request for a tunnel has no body, and no request follows it",
+            )
         })?;
         if name.eq_ignore_ascii_case("Host") {
             return Err(MessageError::HostField);
@@ -186,7 +188,7 @@ mod tests {
             assert_eq!(target().header(name, value).err(), Some(error), "{name}");
         }
         let reserved = target().header("Content-Length", "1").expect_err("there is no body");
-        let advice = "a request for a tunnel has no body, and is the only one";
+        let advice = "a request for a tunnel has no body, and no request follows it";
         assert_eq!(reserved, MessageError::FieldReserved(advice));
     }
 
