@@ -66,6 +66,14 @@ fn read(file: &File, metadata: &Metadata) -> io::Result<Option<Block>> {
     Ok((state(&after) == state(metadata)).then(|| bytes.into()))
 }
 
+/// When the file was changed in any way (`ctime`), since 1970. Unlike `mtime`, programs cannot set
+/// it: a deployment may give all files one date, and a new version of a file may have the old
+/// length, too.
+fn changed(metadata: &Metadata) -> Duration {
+    let seconds = u64::try_from(metadata.ctime()).unwrap_or(0);
+    Duration::from_secs(seconds) + Duration::from_nanos(metadata.ctime_nsec() as u64)
+}
+
 /// A file that can be sent, and its compressed siblings for clients that accept them.
 #[derive(Debug)]
 pub(super) struct KnownFile {
@@ -123,17 +131,14 @@ impl KnownVariant {
         before: SystemTime,
     ) -> KnownVariant {
         let size = metadata.len();
-        let changed = metadata.modified().ok();
+        let changed = changed(metadata);
         // By the computer's clock: a file from the future is not settled.
-        let age = changed.and_then(|changed| before.duration_since(changed).ok());
-        let is_settled = age.is_some_and(|age| age >= SETTLED_AFTER);
+        let is_old = |at| before.duration_since(at).is_ok_and(|age| age >= SETTLED_AFTER);
+        let is_settled =
+            is_old(SystemTime::UNIX_EPOCH + changed) && metadata.modified().is_ok_and(is_old);
         // RFC 9110 §8.8.2.1: not later than the response itself.
         let modified = metadata.mtime().clamp(0, unix_seconds(before).max(0));
-        // Not `mtime`, which programs set: a deployment may give all files the same one, and a new
-        // version of a file may have the old length, too.
-        let nanos = (metadata.ctime() as u64)
-            .wrapping_mul(1_000_000_000)
-            .wrapping_add(metadata.ctime_nsec() as u64);
+        let nanos = changed.as_nanos() as u64;
         KnownVariant {
             content,
             size,
@@ -157,6 +162,12 @@ impl KnownVariant {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A file with these properties, looked at just after `before`.
+    fn known(metadata: &Metadata, before: SystemTime) -> KnownVariant {
+        let content = Content::Held(Vec::new().into());
+        KnownVariant::new(TagKey::new([1; 16]), content, metadata, "text/plain".into(), before)
+    }
 
     #[test]
     fn small_files_are_held_and_larger_ones_stay_open() {
@@ -214,27 +225,48 @@ mod tests {
         let directory = rotor_test_kit::Directory::create();
         let path = directory.join("file");
         let file = File::create(&path).expect("a file");
-        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        // A day after the file was made, so that it was last changed long before.
+        let made = changed(&file.metadata().expect("it is open"));
+        let now = made.as_secs() as i64 + 86_400;
+        let at = |seconds: i64| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds as u64);
         let before_1970 = SystemTime::UNIX_EPOCH - Duration::from_millis(1_500);
         for (modified, expected, is_settled) in [
             (before_1970, 0, true),
             (at(0), 0, true),
-            (at(997), 997, true),
-            (at(998), 998, true),
-            (at(999), 999, false),
-            (at(1_000), 1_000, false),
-            (at(5_000), 1_000, false),
+            (at(now - 3), now - 3, true),
+            (at(now - 2), now - 2, true),
+            (at(now - 1), now - 1, false),
+            (at(now), now, false),
+            (at(now + 4_000), now, false),
         ] {
             file.set_modified(modified).expect("it is ours");
             let metadata = file.metadata().expect("it is open");
-            let content = Content::Held(Vec::new().into());
-            let key = TagKey::new([1; 16]);
-            let known = KnownVariant::new(key, content, &metadata, "text/plain".into(), at(1_000));
+            let known = known(&metadata, at(now));
             let validators = known.validators();
             assert_eq!(validators.modified, Some(expected), "{modified:?}");
             assert_eq!(known.modified_text, format_date(expected), "{modified:?}");
             assert_eq!(validators.modified_is_strong, is_settled, "{modified:?}");
             assert_eq!(known.tag.is_weak(), !is_settled, "{modified:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_rewritten_with_its_old_date_is_not_settled_at_once() {
+        let directory = rotor_test_kit::Directory::create();
+        let file = File::create(directory.join("file")).expect("a file");
+        file.set_modified(SystemTime::UNIX_EPOCH).expect("it is ours");
+        let metadata = file.metadata().expect("it is open");
+        let changed = SystemTime::UNIX_EPOCH + changed(&metadata);
+        let instant = Duration::from_nanos(1);
+        for (before, is_settled) in [
+            (changed - instant, false),
+            (changed, false),
+            (changed + SETTLED_AFTER - instant, false),
+            (changed + SETTLED_AFTER, true),
+        ] {
+            let known = known(&metadata, before);
+            assert_eq!(known.tag.is_weak(), !is_settled, "{before:?}");
+            assert_eq!(known.validators().modified_is_strong, is_settled, "{before:?}");
         }
     }
 }

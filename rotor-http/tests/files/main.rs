@@ -7,6 +7,7 @@
 
 mod answers;
 mod changes;
+mod clock;
 mod missing;
 mod paths;
 mod precompressed;

@@ -11,10 +11,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
 use rotor_core::net::{ListenOptions, Listener, TcpListener};
-use rotor_core::{Config, Loop, LoopHandle, Response as Answer};
+use rotor_core::{Config, Loop, LoopHandle, LoopKind, MioKind, Response as Answer};
 use rotor_http::files::{FilesConfig, StaticFiles};
 use rotor_http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor_test_kit::Directory;
+
+use crate::clock::Ahead;
 
 /// Longer than any step of these tests takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
@@ -51,7 +53,7 @@ impl Tree {
         self.0.join("root")
     }
 
-    /// Writes a file and sets its time one day back, so that its tag is strong.
+    /// Writes a file and sets its date one day back, as programs do that unpack or copy.
     pub(crate) fn write(&self, name: &str, content: &[u8]) {
         let path = self.0.join(name);
         fs::write(&path, content).expect("a file");
@@ -80,12 +82,20 @@ impl Site {
         Site::start(FilesConfig::new(tree.root()), Config::new())
     }
 
+    /// By the clock of this server all files are old, so that their tags are strong.
     pub(crate) fn start(files: FilesConfig, config: Config) -> Site {
+        Site::start_ahead(files, config, Duration::from_secs(86_400))
+    }
+
+    /// The wall clock of this server is ahead of the one by which the files are written.
+    pub(crate) fn start_ahead(files: FilesConfig, config: Config, by: Duration) -> Site {
         let (sender, receiver) = mpsc::channel();
         let thread = thread::spawn(move || {
             let files = files.open().expect("a directory");
+            let backend = Ahead { inner: MioKind.open(&config).expect("a backend"), by };
             let mut creator =
-                Loop::<HttpAccept<StaticFiles<()>, TcpListener>>::new(&config).expect("a loop");
+                Loop::<HttpAccept<StaticFiles<()>, TcpListener>, _>::with_backend(backend, &config)
+                    .expect("a loop");
             let mut address = None;
             creator
                 .add_machine_with(|scope| {
