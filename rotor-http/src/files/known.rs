@@ -62,7 +62,7 @@ fn read(file: &File, metadata: &Metadata) -> io::Result<Option<Block>> {
         read => read?,
     }
     let after = file.metadata()?;
-    let state = |metadata: &Metadata| (metadata.len(), metadata.mtime(), metadata.mtime_nsec());
+    let state = |of: &Metadata| (of.len(), of.mtime(), of.mtime_nsec(), changed(of));
     Ok((state(&after) == state(metadata)).then(|| bytes.into()))
 }
 
@@ -194,6 +194,17 @@ mod tests {
             assert!(
                 matches!(Content::from_file(open(), &metadata), Ok(Content::Open(_))),
                 "{size}, written since"
+            );
+            // So is the date, which was set again.
+            let metadata = open().metadata().expect("it is open");
+            // Again if the clock of the file system stands still meanwhile.
+            while changed(&open().metadata().expect("it is open")) == changed(&metadata) {
+                file.write_all_at(&bytes, 0).expect("it is ours");
+                file.set_modified(written).expect("it is ours");
+            }
+            assert!(
+                matches!(Content::from_file(open(), &metadata), Ok(Content::Open(_))),
+                "{size}, written since with its date"
             );
             // The length has changed since the metadata was read.
             std::fs::write(&path, [&bytes[..], b"more"].concat()).expect("a file");
