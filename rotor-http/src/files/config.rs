@@ -23,6 +23,10 @@ use super::tag_key::TagKey;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// If programs set the dates of files, for example all to the same one, `If-Range` and
+/// `If-Modified-Since` with a date are unsafe, because a file that is written again may keep its
+/// date; clients that send the entity tag are safe.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct FilesConfig {
