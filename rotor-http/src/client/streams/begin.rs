@@ -113,7 +113,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         for key in excess {
             let Some(at) = self.find_child(key) else { continue };
             let child = &mut self.children[at];
-            if return_unsent(child, &mut self.source, io.config, io.scope) {
+            if return_unsent(child, &mut self.source, self.phase, io.config, io.scope) {
                 self.remove_child(at, io);
             }
         }

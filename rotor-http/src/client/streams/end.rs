@@ -132,11 +132,10 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         Counters::add(&io.config.counters_ref().protocol_errors);
         write_frame(io, &frame_writer::go_away(0, code));
         // A server that has sent nothing at all does not respond, whatever it speaks.
-        let has_settings = self.phase == Phase::Open;
-        let is_silent = code == ErrorCode::SettingsTimeout && !has_settings;
+        let phase = self.phase;
+        let is_silent = code == ErrorCode::SettingsTimeout && phase == Phase::Settings;
         self.end_unless_held(io, |child, source, io| {
-            // Nothing suggests that another connection gets further than this one.
-            if !has_settings || !return_unsent(child, source, io.config, io.scope) {
+            if !return_unsent(child, source, phase, io.config, io.scope) {
                 child.step(io.scope, io.config, |exchange, io| match is_silent {
                     true => exchange.fail(ClientError::ResponseTimeout, io),
                     false => exchange.fail(ClientError::Protocol(violation.why()), io),
@@ -245,7 +244,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         scope: &mut Scope<'_, K::Context>,
     ) {
         for mut child in std::mem::take(&mut self.children) {
-            fail_child(&mut child, &mut self.source, error, config, scope);
+            fail_child(&mut child, &mut self.source, self.phase, error, config, scope);
         }
     }
 
@@ -255,8 +254,9 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         error: &Fatal,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> ConnectionFlow<K> {
+        let phase = self.phase;
         self.end_unless_held(io, |child, source, io| {
-            fail_child(child, source, error, io.config, io.scope);
+            fail_child(child, source, phase, error, io.config, io.scope);
         })
     }
 
@@ -277,7 +277,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             }
             let child = &mut self.children[at];
             if child.is_handler_done()
-                || return_unsent(child, &mut self.source, io.config, io.scope)
+                || return_unsent(child, &mut self.source, self.phase, io.config, io.scope)
             {
                 self.remove_child(at, io);
             } else if self.children[at].state.is_receiving() {
@@ -293,10 +293,13 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
 pub(super) fn return_unsent<K: Client>(
     child: &mut Child<K>,
     source: &mut impl RequestSource<K>,
+    phase: Phase,
     config: &ClientConfig,
     scope: &mut Scope<'_, K::Context>,
 ) -> bool {
-    if child.stream.is_some() {
+    // If the server's settings did not come, nothing suggests that another connection gets further
+    // than this one.
+    if child.stream.is_some() || phase == Phase::Settings {
         return false;
     }
     let job = child.exchange.as_mut().and_then(|exchange| exchange.reclaim_job(config));
@@ -309,13 +312,14 @@ pub(super) fn return_unsent<K: Client>(
 fn fail_child<K: Client>(
     child: &mut Child<K>,
     source: &mut impl RequestSource<K>,
+    phase: Phase,
     error: &Fatal,
     config: &ClientConfig,
     scope: &mut Scope<'_, K::Context>,
 ) {
     child.lose_tunnel(scope);
     // If there was no room, there is none for another connection.
-    if !matches!(error, Fatal::NoRoom) && return_unsent(child, source, config, scope) {
+    if !matches!(error, Fatal::NoRoom) && return_unsent(child, source, phase, config, scope) {
         return;
     }
     let Some(exchange) = child.exchange.take() else { return };

@@ -396,14 +396,22 @@ fn a_first_request_with_large_fields_waits_for_the_servers_settings() {
 #[test]
 fn a_request_that_waits_for_settings_in_vain_is_not_made_again() {
     let path: &'static str = format!("/{}", "x".repeat(5000)).leak();
-    for (bytes, outcome) in [
-        (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], "Protocol(\"it speaks HTTP/1\")"),
-        (b"", "ResponseTimeout"),
-    ] {
+    type Does = fn(&mut Server);
+    let rows: [(Does, &str); 4] = [
+        (
+            |server| server.send(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+            "Peer: Unsent(Protocol(\"it speaks HTTP/1\"))",
+        ),
+        (|server| server.driver.advance(seconds(10)), "Peer: Unsent(ResponseTimeout)"),
+        (|server| server.driver.end(), "Peer: Unsent(Closed)"),
+        (|server| server.driver.reset(), "Network: Unsent(Lost(Reset(Kind(ConnectionReset))))"),
+    ];
+    for (act, outcome) in rows {
         let mut server = Server::silent(ClientConfig::new().http2(http2()), [Probe::get(path)]);
-        server.send(bytes);
-        server.driver.advance(seconds(10));
-        assert_eq!(server.outcome(0), format!("Peer: Unsent({outcome})"));
-        assert!(server.request_lines().is_empty() && server.end().is_some());
+        act(&mut server);
+        assert!(server.driver.context().returned_jobs.is_empty(), "{outcome}");
+        assert_eq!(server.outcome(0), outcome);
+        assert!(server.request_lines().is_empty(), "{outcome}");
+        assert!(server.driver.is_ended() || server.driver.is_dropped(), "{outcome}");
     }
 }
