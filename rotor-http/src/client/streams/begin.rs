@@ -35,7 +35,9 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             if self.started >= io.config.limits.requests_max {
                 self.is_closing = true;
             }
-            let room = self.count_room(io);
+            self.count_reset_ahead(io);
+            let mut room = self.count_room(io);
+            room.further = room.further.min(self.spare_resets.unwrap_or(u32::MAX));
             if self.room != Some(room) {
                 self.room = Some(room);
                 self.source.room(room, io.scope);
@@ -85,7 +87,13 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         job.port.on_cancel(io.scope.part(key).notifier());
         let exchange = Exchange::framed(job, self.served > 0 || self.has_been_idle);
         let outbound = self.frames.stream_window();
-        self.children.push(Child::new(key, exchange, outbound, io.config));
+        let mut child = Child::new(key, exchange, outbound, io.config);
+        if let Some(spare) = &mut self.spare_resets {
+            // Without one there is no room.
+            *spare -= 1;
+            child.is_reset_counted = true;
+        }
+        self.children.push(child);
         self.step(self.children.len() - 1, io, |exchange, io| exchange.begin(io));
     }
 

@@ -49,6 +49,8 @@ pub(super) struct Child<K: Client> {
     pub(super) send_watch: WindowWatch,
     /// The error code if the stream is reset.
     pub(super) code: ErrorCode,
+    /// Whether its reset was counted when it began.
+    pub(super) is_reset_counted: bool,
 }
 
 impl<K: Client> Child<K> {
@@ -77,6 +79,7 @@ impl<K: Client> Child<K> {
             until: Time::NEVER,
             send_watch: WindowWatch::NONE,
             code: ErrorCode::Cancel,
+            is_reset_counted: false,
         })
     }
 

@@ -67,6 +67,10 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             write_frame(io, &frame_writer::go_away(0, ErrorCode::NoError));
             return self.lost_while_held(&timed_out, io);
         }
+        if self.spare_reset_at <= now {
+            self.spare_reset_at = Time::NEVER;
+            self.must_call_feed = true;
+        }
         self.handle_expired_children(now, io);
         if self.children.is_empty() {
             if self.idle_since + io.config.limits.unused_timeout <= now {

@@ -23,6 +23,7 @@ mod frames;
 mod head_text;
 mod held_heads;
 mod outlet;
+mod resets;
 mod steps;
 mod tunnels;
 
@@ -67,6 +68,11 @@ pub(super) struct Streams<K: Client, F> {
     /// up and none was left in the schedule. So their turns go on where they stopped.
     next_turn: u32,
     floods: FloodBuckets,
+    /// Once there were too many resets: how many were counted that no request has. Only so many more
+    /// begin.
+    spare_resets: Option<u32>,
+    /// When the next one may be counted, if a request needs it.
+    spare_reset_at: Time,
     next_key: u32,
     next_stream: u32,
     /// The number of requests that were begun, and of those that got their response.
@@ -154,6 +160,8 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             schedule: Schedule::new(),
             next_turn: 0,
             floods: FloodBuckets::new(&config.floods, now),
+            spare_resets: None,
+            spare_reset_at: Time::NEVER,
             next_key: 1,
             next_stream: 1,
             started: 0,
@@ -273,8 +281,10 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             self.fail_all(&rotor_stream::Fatal::NoRoom, io.config, io.scope);
             return self.close(io);
         }
-        // A connection that accepts no requests at all would only occupy a place of its origin.
-        let takes_none = self.phase == Phase::Open && self.frames.peer().streams_max == 0;
+        // A connection that accepts no requests at all would only occupy a place of its origin. A new
+        // one may have as many resets as this one had.
+        let takes_none = self.spare_resets == Some(0)
+            || self.phase == Phase::Open && self.frames.peer().streams_max == 0;
         let is_ending = self.is_closing || self.is_read_closed || takes_none;
         // Children whose end is all that is missing do not count.
         if is_ending && self.children.iter().all(|child| child.is_handler_done()) {
@@ -308,6 +318,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             .settings_watch
             .until()
             .min(self.until)
+            .min(self.spare_reset_at)
             .min(self.ping_until.unwrap_or(Time::NEVER))
             .min(self.reader.until());
         if self.children.is_empty() {

@@ -9,7 +9,7 @@ use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::client::request_source::RequestSource;
 use crate::flow::Flow;
-use crate::h2::{ErrorCode, Nuisance, Priority, StreamState, frame_writer};
+use crate::h2::{ErrorCode, Priority, StreamState, frame_writer};
 use crate::limits::Limits;
 
 /// Requests take turns, because nothing says which is more urgent.
@@ -125,6 +125,12 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         self.close_stream(at, io);
         let mut child = self.children.remove(at);
         child.lose_tunnel(io.scope);
+        // It was not reset, so another one may be.
+        if child.is_reset_counted
+            && let Some(spare) = &mut self.spare_resets
+        {
+            *spare += 1;
+        }
         if child.is_scheduled {
             self.schedule.remove(child.key, PRIORITY);
         }
@@ -145,11 +151,8 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             write_frame(io, &frame_writer::reset(stream, child.code));
             let in_flight = if state.is_receiving() { child.intake.left() } else { 0 };
             self.reset_streams.record(stream, in_flight);
-            // Servers end connections with too many resets (CVE-2023-44487), and so fail the
-            // requests of others on them.
-            let (limits, now) = (&io.config.http2_ref().floods, io.scope.now());
-            if self.floods.count(Nuisance::Reset, limits, now).is_err() {
-                self.stop_taking_requests();
+            if !std::mem::take(&mut child.is_reset_counted) {
+                self.count_reset(io);
             }
         }
     }

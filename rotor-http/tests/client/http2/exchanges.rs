@@ -240,31 +240,6 @@ fn abandoned_requests_are_reset_and_others_continue() {
     assert_eq!((server.outcome(4).as_str(), server.end()), ("200 last", None));
 }
 
-/// A server ends a connection with too many resets, and so fails all requests there.
-#[test]
-fn a_connection_with_many_resets_takes_no_more_requests() {
-    fn cancel_last(server: &mut Server) {
-        drop(server.driver.context_mut().futures.pop_back());
-        server.driver.settle();
-        server.read();
-    }
-    let config = ClientConfig::new().http2(http2().resets(2, 1));
-    let mut server = Server::of(config, &[], ["/1", "/3", "/5"].map(Probe::get));
-    cancel_last(&mut server);
-    cancel_last(&mut server);
-    server.driver.advance(seconds(1));
-    for stream in [7, 9] {
-        server.add_request(Probe::get("/"));
-        assert_eq!(server.requests[&stream].reset, None, "it begins");
-        cancel_last(&mut server);
-        assert_eq!(server.requests[&stream].reset, Some(8));
-    }
-    server.add_request(Probe::get("/"));
-    assert_eq!((server.requests.len(), server.end()), (5, None), "another connection may take it");
-    server.send(&page(1, "one"));
-    assert_eq!((server.outcome(0).as_str(), server.end()), ("200 one", Some(0)));
-}
-
 #[test]
 fn a_response_complete_before_its_request_is_accepted() {
     let mut server = Server::new([Probe::post(BodyPlan::Much(1 << 20)), Probe::get("/")]);

@@ -5,6 +5,7 @@ mod exchanges;
 mod extremes;
 mod floods;
 mod misbehaving;
+mod resets;
 mod same;
 pub(crate) mod server;
 mod tunnels;
