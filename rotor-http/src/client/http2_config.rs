@@ -46,7 +46,7 @@ impl Http2Config {
             ping_again_after: Duration::from_secs(310),
             ping_timeout: Duration::from_secs(5),
             floods: FloodLimits {
-                resets: Rate { burst: 100, per_second: 3 },
+                resets: Rate { burst: 50, per_second: 1 },
                 provoked_resets: Rate { burst: 200, per_second: 10 },
                 control_frames: Rate { burst: 1000, per_second: 100 },
                 // As much as a server accepts from its clients.
@@ -157,14 +157,20 @@ impl Http2Config {
         self
     }
 
-    /// Sets how many streams the client may reset on one connection, because requests are cancelled
-    /// or late: `burst` at once, and `per_second` in each second after that. Default 100 and 3.
-    /// Beyond that, further requests use another connection, and those under way go on.
+    /// Sets how many streams the client may reset on one connection, for whatever reason: the
+    /// request is cancelled or late, the response came before the request was sent, or the server
+    /// broke the protocol. Default 50 at once (`burst`), and one in each second after that
+    /// (`per_second`).
+    ///
+    /// Beyond that, requests under way go on, and of new ones the connection takes only as many at a
+    /// time as may be reset: one more with each reset that `per_second` allows. Others use another
+    /// connection, or wait. The requests that are under way when the limit is reached may be reset
+    /// in addition, up to [`streams_max`](Http2Config::streams_max).
     ///
     /// Servers end connections with more resets than they allow (CVE-2023-44487), which fails all
     /// requests there. In a proxy, clients that cancel would do that to the others. Netty allows
-    /// 200 in 30 seconds, nghttp2 1,000 at once and 33 a second. The requests under way, up to a
-    /// hundred, may still be reset as well.
+    /// 200 in 30 seconds: the defaults stay below, with 50, 30 and a hundred. nghttp2 allows 1,000
+    /// at once and 33 a second.
     #[doc(alias = "rapid reset")]
     pub fn resets(mut self, burst: u32, per_second: u32) -> Http2Config {
         self.floods.resets = Rate { burst, per_second };
