@@ -35,6 +35,10 @@ pub(crate) enum Lookup {
 
 /// The names to try for a host, and the results for the current one.
 pub(crate) struct Search {
+    /// The name that was asked for.
+    asked: Name,
+    /// Why it has no addresses, once that is known.
+    asked_error: Option<LookupError>,
     /// The names that follow, the next one last.
     remaining: Vec<Name>,
     name: Name,
@@ -80,12 +84,14 @@ impl Lookup {
 }
 
 impl Search {
-    /// Starts with the first of the candidates; `None` if there are none.
-    pub(crate) fn new(mut candidates: Vec<Name>) -> Option<Search> {
+    /// Starts with the first of the candidates for `asked`; `None` if there are none.
+    pub(crate) fn new(asked: Name, mut candidates: Vec<Name>) -> Option<Search> {
         // The next one is popped from the end.
         candidates.reverse();
         let name = candidates.pop()?;
-        Some(Search { remaining: candidates, name, ipv6: None, ipv4: None, ipv4_since: None })
+        let (asked_error, remaining) = (None, candidates);
+        let (ipv6, ipv4, ipv4_since) = (None, None, None);
+        Some(Search { asked, asked_error, remaining, name, ipv6, ipv4, ipv4_since })
     }
 
     pub(crate) fn name(&self) -> &Name {
@@ -142,19 +148,17 @@ impl Search {
         if let Some(failed) = errors().find(|error| !error.is_negative()) {
             return SearchStep::Done(Err(resolve_error(failed.clone())));
         }
-        if let Some(next) = self.remaining.pop() {
-            *self = Search {
-                remaining: std::mem::take(&mut self.remaining),
-                name: next,
-                ipv6: None,
-                ipv4: None,
-                ipv4_since: None,
-            };
-            return SearchStep::Ask;
-        }
         let none =
             errors().next().cloned().unwrap_or_else(|| LookupError::NoRecords(self.name.clone()));
-        SearchStep::Done(Err(resolve_error(none)))
+        if let Some(next) = self.remaining.pop() {
+            if self.name == self.asked {
+                self.asked_error = Some(none);
+            }
+            (self.name, self.ipv6, self.ipv4, self.ipv4_since) = (next, None, None, None);
+            return SearchStep::Ask;
+        }
+        // The caller does not know the names that a search list makes of the host.
+        SearchStep::Done(Err(resolve_error(self.asked_error.take().unwrap_or(none))))
     }
 }
 
@@ -191,7 +195,7 @@ mod tests {
             (ADDRESSES_MAX, ADDRESSES_MAX),
             (ADDRESSES_MAX + 1, ADDRESSES_MAX),
         ] {
-            let mut search = Search::new(vec![name.clone()]).expect("a name to try");
+            let mut search = Search::new(name.clone(), vec![name.clone()]).expect("a name to try");
             for (kind, data) in
                 [(Kind::A, Data::A([192, 0, 2, 1].into())), (Kind::Aaaa, Data::Aaaa(1u128.into()))]
             {

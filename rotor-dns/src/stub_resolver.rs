@@ -267,7 +267,7 @@ impl StubResolver {
         if let Err(error) = check_host(host) {
             return LocalResolution::Error(error.into());
         }
-        match Search::new(candidates) {
+        match Search::new(name.clone(), candidates) {
             Some(search) => LocalResolution::Search(search),
             None => LocalResolution::Error(LookupError::NoSuchName(name)),
         }
