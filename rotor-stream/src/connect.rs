@@ -18,7 +18,8 @@ use crate::stream::{Stream, not_connected};
 /// The context's resolver resolves a [`Host`](crate::Host). Its addresses are tried according to
 /// RFC 8305: IPv6 and IPv4 alternate, [250 ms](crate::ATTEMPT_DELAY) apart or as soon as the
 /// previous attempt has failed, at most [16](crate::ATTEMPTS_MAX) of them. The first that connects
-/// is used, the others are closed. The protocol's
+/// is used, the others are closed. A Unix socket whose listener has no room in its queue is tried
+/// again after 250 ms. The protocol's
 /// [`connect_timeout`](crate::StreamConfig::connect_timeout) covers the whole process, including
 /// resolving. A failure is reported to [`Protocol::not_connected`], and the machine ends. If all
 /// addresses have failed, the error is the last one that an address has answered.

@@ -131,6 +131,12 @@ impl<S: StreamSocket> Race<S> {
                     self.left.push(target);
                     self.next = scope.now() + ATTEMPT_DELAY;
                 }
+                // The queue of a Unix listener is full, and the system does not wait for room in it
+                // (connect(2)), as it does for TCP.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.left.insert(0, target);
+                    self.next = scope.now() + ATTEMPT_DELAY;
+                }
                 // It failed at once, without costing time, so the next one begins now. Only a refusal
                 // comes from the address (a local one): other errors, such as that this computer
                 // has no way to IPv6, say less than what another address has answered.

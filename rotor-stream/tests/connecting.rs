@@ -231,6 +231,28 @@ fn the_failure_of_all_addresses_is_reported_once() {
     assert_eq!(test.machines(), 1);
 }
 
+/// As for a Unix socket, where the system does not wait for room (connect(2)).
+#[test]
+fn an_address_whose_queue_is_full_is_tried_again_until_the_connect_timeout() {
+    let full = Target::FailsAtOnce(ErrorKind::WouldBlock);
+    for has_room in [true, false] {
+        let mut test = connect(resolved(&["10.0.0.1"]), &[("10.0.0.1", full)]);
+        test.advance(Duration::from_millis(9_700));
+        assert_eq!(*test.context(), Log::new());
+        if has_room {
+            let address = SocketAddr::new(IpAddr::from([10, 0, 0, 1]), 80);
+            test.world().target(address, Target::Accepts);
+        }
+        test.advance(Duration::from_millis(301));
+        let late = "not connected: connecting took too long";
+        assert_eq!(*test.context(), [if has_room { "create" } else { late }]);
+    }
+    let mut test =
+        connect(resolved(&["10.0.0.1", "::1"]), &[("::1", full), ("10.0.0.1", Target::Accepts)]);
+    test.advance(Duration::from_millis(251));
+    assert_eq!(*test.context(), ["create"], "by the other address");
+}
+
 /// As on a computer without IPv6: "network is unreachable" would hide what the server said.
 #[test]
 fn an_address_without_a_way_to_it_does_not_hide_the_refusal_of_another() {

@@ -77,7 +77,8 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     /// that fails, its `not_connected`.
     ///
     /// If connecting could not even begin, the response is an error (no descriptor left; refused,
-    /// by a local socket), and neither method is called.
+    /// by a local socket, or no room in its listener's queue, for which only a
+    /// [`Connect`](crate::Connect) waits), and neither method is called.
     pub fn connect<C, N>(
         target: &S::Target,
         seed: P::Seed,
