@@ -47,7 +47,9 @@
 //! * A service is not called before it is ready, which holds up the request. (On HTTP/1.1 this
 //!   holds up all requests of the peer's connection.)
 //! * If a future panics, its request is answered with 500. If the connection breaks, the future is
-//!   dropped. If a service fails, this is logged at debug level, and the peer gets 500.
+//!   dropped. If a service fails, this is logged at debug level, and the peer gets 500. It also gets
+//!   500 for a response that cannot be sent (an interim status, a body of another length than
+//!   `Content-Length`): a bug of the service, which is logged at error level.
 //! * [`handler_timeout`](rotor_http::Limits::handler_timeout), 60 s by default, applies until the
 //!   head of the response is complete, and starts anew with each piece of the request's body; when
 //!   it passes, the peer gets 503. After the head, the body of the response may take any time, as a

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use rotor_async::Poller;
 use rotor_core::{BoxError, Scope, Time, with_causes};
 use rotor_http::server::{Head, Next, NoUpgrade, RecvMode, Response, Server};
-use rotor_http::{BodyError, Method, Status, Trailers, Version};
+use rotor_http::{BodyError, MessageError, Method, Status, Trailers, Version};
 use rotor_stream::{Block, Protocol};
 use tower_service::Service;
 
@@ -196,7 +196,12 @@ fn reply_error<T: Server>(status: Status, response: &mut Response<'_>) -> Next<T
 
 /// Fails a response that cannot be completed, so that the peer does not take it for complete.
 fn fail_response<T: Server>(error: &BoxError) -> Next<T> {
-    log::debug!("a response broke off: {}", with_causes(&**error));
+    match error.downcast_ref::<MessageError>() {
+        // The service's bug: what it answers cannot be sent.
+        Some(misuse) => log::error!("a response was not written as its service has it: {misuse}"),
+        // Its body fails, or its peer is gone.
+        None => log::debug!("a response broke off: {}", with_causes(&**error)),
+    }
     Next::fail(Status::INTERNAL_SERVER_ERROR)
 }
 

@@ -125,10 +125,10 @@ impl<H: Handler<C>, C> AsyncServer<H, C> {
         AsyncServer { state, context: PhantomData }
     }
 
-    /// Writes a response, or as much of it as can be written.
+    /// Writes a response, or as much of it as can be written. The rest is a bug of the handler.
     fn write_answer(answer: Answer, response: &mut Response<'_>) {
         if let Err(misuse) = answer.write(response) {
-            log::debug!("an answer was not written as it was asked for: {misuse}");
+            log::error!("an answer was not written as it was asked for: {misuse}");
         }
     }
 
