@@ -132,7 +132,7 @@ impl ServerSentEvent {
     ///
     /// The name contains a line end or U+0000.
     pub fn name(self, name: &str) -> Result<ServerSentEvent, EventFieldError> {
-        self.with_field("event", name)
+        self.with_field("event: ", name)
     }
 
     /// Sets the id, which the page sends when it connects again ([`last_event_id`]).
@@ -141,13 +141,13 @@ impl ServerSentEvent {
     ///
     /// The id contains a line end or U+0000.
     pub fn id(self, id: &str) -> Result<ServerSentEvent, EventFieldError> {
-        self.with_field("id", id)
+        self.with_field("id: ", id)
     }
 
     /// Sets how long the page waits before it connects again after the stream has broken off, in
     /// whole milliseconds. Default: the browser's, some seconds.
     pub fn retry(mut self, pause: Duration) -> ServerSentEvent {
-        self.text.insert_str(0, &format!("retry: {}\n", pause.as_millis()));
+        self.put_field("retry: ", &pause.as_millis().to_string());
         self
     }
 
@@ -155,8 +155,26 @@ impl ServerSentEvent {
         if value.contains(['\n', '\r', '\0']) {
             return Err(EventFieldError);
         }
-        self.text.insert_str(0, &format!("{field}: {value}\n"));
+        self.put_field(field, value);
         Ok(self)
+    }
+
+    /// Puts a field in front, in place of an earlier one with this name: of two, a page takes the
+    /// last.
+    fn put_field(&mut self, field: &str, value: &str) {
+        let mut begin = 0;
+        let fields = self.text.split_inclusive('\n').map(|line| {
+            let end = begin + line.len();
+            (std::mem::replace(&mut begin, end)..end, line)
+        });
+        // They precede the text.
+        let mut fields =
+            fields.take_while(|(_, line)| !line.starts_with("data: ") && !line.starts_with(':'));
+        let earlier = fields.find(|(_, line)| line.starts_with(field)).map(|(range, _)| range);
+        if let Some(range) = earlier {
+            self.text.replace_range(range, "");
+        }
+        self.text.insert_str(0, &format!("{field}{value}\n"));
     }
 
     /// Returns the event as it is sent: for a `Block` that many responses share.
@@ -217,6 +235,17 @@ mod tests {
     fn a_comment_has_no_fields() {
         assert_eq!(ServerSentEvent::comment("").into_string(), ":\n\n");
         assert_eq!(ServerSentEvent::comment("a\ndata: b").into_string(), ": a\n: data: b\n\n");
+    }
+
+    #[test]
+    fn a_field_that_is_set_again_replaces_the_first() {
+        let set = |event: ServerSentEvent, name: &str, id: &str, millis| {
+            let event = event.name(name).and_then(|event| event.id(id)).expect("both are good");
+            event.retry(Duration::from_millis(millis))
+        };
+        let event = set(ServerSentEvent::new("event: x\nid: 1"), "price", "7", 100);
+        let lines = "retry: 5\nid: \nevent: news\ndata: event: x\ndata: id: 1\n\n";
+        assert_eq!(set(event, "news", "", 5).into_string(), lines);
     }
 
     #[test]
