@@ -20,7 +20,7 @@ use crate::grouped::group_families;
 /// scrapers get the classic format.
 ///
 /// If several collectors of the registry have a family in common, it is declared once, with the
-/// rows of all of them.
+/// rows of all of them. If a collector fails, the scraper gets 500, and the log says so.
 ///
 /// The page is written on the loop that serves it, which takes some 100 µs per hundred rows. For a
 /// few thousand rows, use a separate loop.
@@ -47,6 +47,7 @@ impl<C: 'static> Server for Metrics<C> {
         let mut page = String::new();
         if text::encode(&mut page, &registry).is_err() {
             // Only a collector of the program can fail: writing to a string does not.
+            log::error!("the page of metrics is not written: a collector of the registry fails");
             return Next::fail(Status::INTERNAL_SERVER_ERROR);
         }
         let page = group_families(page);
