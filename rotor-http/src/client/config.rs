@@ -191,8 +191,8 @@ impl ClientConfig {
         self.stream.clone()
     }
 
-    /// Returns the configuration for a connection that was upgraded to another protocol, which sets
-    /// for itself what it reads.
+    /// Returns the configuration for a connection or a stream that was upgraded to another protocol,
+    /// which sets for itself what it reads.
     pub(super) fn upgraded_stream_config(&self) -> Arc<StreamConfig> {
         let config = StreamConfig::clone(&self.stream);
         config

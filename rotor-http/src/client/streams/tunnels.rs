@@ -38,7 +38,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         let child = &mut self.children[at];
         child.exchange = None;
         let input = std::mem::take(&mut child.input);
-        let (is_secure, within) = (io.transport.is_secure(), io.config.stream_config());
+        let (is_secure, within) = (io.transport.is_secure(), io.config.upgraded_stream_config());
         let mut part = io.scope.part(child.key);
         match Tunnel::start(seed, input, is_secure, &within, self.is_draining, &mut part) {
             Ok(tunnel) => child.tunnel = Some(tunnel),

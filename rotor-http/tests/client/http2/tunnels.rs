@@ -1,6 +1,7 @@
 //! Other protocols on a stream (RFC 8441).
 
 use rotor_core::{Cursor, Verdict};
+use rotor_http::Limits;
 use rotor_http::client::ClientConfig;
 use rotor_http::h2::frame_writer::settings_ack;
 
@@ -283,6 +284,20 @@ fn a_drain_of_only_the_connection_is_reported_to_its_protocols() {
     drain(&mut server);
     server.send(&headers(1, OK, false));
     assert_eq!((&server.requests[&1].body[..], server.requests[&1].is_whole), (&b"BYE"[..], true));
+}
+
+#[test]
+fn a_protocol_without_limits_on_a_stream_stops_reading_at_high_water() {
+    let config = ClientConfig::new().limits(Limits::new().output_high_water(1_000)).http2(http2());
+    let mut server = Server::of(config, &[(8, 1), (4, 0)], [upgrade_request("roar")]);
+    server.send(&headers(1, OK, false));
+    assert_eq!(server.outcome(0), "switched");
+    let mut sent = 0;
+    while server.send_body(1, 1_000, false) {
+        sent += 1_000;
+        assert!(sent < 1 << 20, "nothing holds it back");
+    }
+    assert!(sent >= 65_000, "{sent}");
 }
 
 #[test]
