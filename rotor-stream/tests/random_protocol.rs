@@ -353,6 +353,8 @@ fn run<const D: bool>(seed: u64, file: &Arc<File>) -> Result<(), String> {
     let (mut received, mut room) = (Vec::new(), if is_limited { room } else { usize::MAX });
     // The connection is gone, or its output cannot be sent any more.
     let mut is_lost = false;
+    // Its peer has not taken the output in time.
+    let mut is_discarded = false;
     for _ in 0..rng.usize(1..60) {
         let taken = received.len();
         received.extend(driver.take_received());
@@ -395,7 +397,11 @@ fn run<const D: bool>(seed: u64, file: &Arc<File>) -> Result<(), String> {
                 driver.settle();
             }
             23 if rng.u8(0..8) == 0 => driver.drain(Duration::from_secs(1_000_000)),
-            24 if rng.u8(0..8) == 0 => driver.advance(Duration::from_secs(31)),
+            24 if rng.u8(0..8) == 0 => {
+                driver.advance(Duration::from_secs(31));
+                // A protocol that holds its input is told behind it that its output is discarded.
+                is_discarded |= model.borrow().input == Input::Held;
+            }
             _ => continue,
         }
         let taken = received.len();
@@ -411,7 +417,7 @@ fn run<const D: bool>(seed: u64, file: &Arc<File>) -> Result<(), String> {
             });
             model.end = model.end.or(Some("fatal"));
         }
-        model.check_at_rest(unsent, received.len(), room > 0, is_lost);
+        model.check_at_rest(unsent, received.len(), room > 0, is_lost || is_discarded);
         if !model.wrong.is_empty() {
             break;
         }
