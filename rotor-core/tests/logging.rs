@@ -2,12 +2,13 @@
 //! process, whose logger keeps the messages.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use rotor_core::{
-    Config, Event, EventSet, ExitPolicy, Infallible, Loop, Machine, OffloadPool, Response, Scope,
+    Config, Event, EventSet, Exit, ExitPolicy, Infallible, Loop, Machine, OffloadPool, Response,
+    Scope, Time,
 };
 
 struct MemoryLogger(Mutex<Vec<(Level, String)>>);
@@ -25,6 +26,15 @@ impl Log for MemoryLogger {
     }
 
     fn flush(&self) {}
+}
+
+/// Sets the logger, for one test at a time.
+fn logger() -> MutexGuard<'static, ()> {
+    static TESTS: Mutex<()> = Mutex::new(());
+    let alone = TESTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let _already_set = log::set_logger(&LOGGER);
+    log::set_max_level(LevelFilter::Debug);
+    alone
 }
 
 /// The core's log messages at this level or a more severe one since the last call.
@@ -132,8 +142,7 @@ impl Machine for Spawner {
 
 #[test]
 fn a_failed_machine_is_logged_once_and_a_finished_one_is_not() {
-    log::set_logger(&LOGGER).expect("there is no other");
-    log::set_max_level(LevelFilter::Debug);
+    let _alone = logger();
     let config = Config::new().exit(ExitPolicy::Never);
     let mut instance = Loop::new(&config).expect("there are descriptors").instantiate(());
     let texts = [
@@ -181,4 +190,45 @@ fn a_failed_machine_is_logged_once_and_a_finished_one_is_not() {
     let why = "the machine could not be made: no number: invalid digit found in string";
     let text = format!("machine {token} (logging::Spawner) could not spawn: {why}");
     assert_eq!(take_logged(Level::Warn), [text]);
+}
+
+/// Ends in a drain if it is told to.
+struct Draining {
+    name: &'static str,
+    ends: bool,
+}
+
+impl Machine for Draining {
+    type Context = ();
+    type Seed = Infallible;
+
+    fn draining(self, _: Time, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
+        if self.ends { Response::done() } else { Response::keep(self) }
+    }
+
+    fn type_name(&self) -> &'static str {
+        self.name
+    }
+}
+
+#[test]
+fn machines_that_a_drain_drops_are_logged_by_type() {
+    let _alone = logger();
+    let drain = |machines: &[(&'static str, bool)]| {
+        let mut instance =
+            Loop::new(&Config::new()).expect("there are descriptors").instantiate(());
+        for &(name, ends) in machines {
+            instance
+                .add_machine_with(|_| Response::ok(Draining { name, ends }))
+                .expect("there is room");
+        }
+        instance.handle().drain(Duration::ZERO);
+        let exit = instance.run().expect("it can wait");
+        let dropped = machines.iter().filter(|(_, ends)| !ends).count();
+        assert_eq!(exit, Exit::Drained { dropped });
+        take_logged(Level::Info)
+    };
+    let machines = [("Line", false), ("Pool", false), ("Ends", true), ("Line", false)];
+    assert_eq!(drain(&machines), ["the time of the drain is over: dropped 2 Line, 1 Pool"]);
+    assert_eq!(drain(&[("Ends", true)]), [""; 0]);
 }

@@ -23,7 +23,8 @@ pub enum Exit {
     /// The loop was drained: every machine has ended by itself, or the time limit was reached and
     /// the remaining machines were dropped.
     Drained {
-        /// How many machines were dropped when the time limit was reached.
+        /// How many machines were dropped when the time limit was reached. The log says, at level
+        /// info, of which types they were.
         dropped: usize,
     },
     /// A handler panicked under [`OnPanic::StopLoop`](crate::OnPanic::StopLoop). Its machine is

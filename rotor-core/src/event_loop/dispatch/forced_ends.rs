@@ -1,5 +1,6 @@
 //! Machines that end without a response: dropped between handlers, or gone with a panic.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use super::Dispatch;
@@ -39,13 +40,17 @@ impl<M: Machine> Dispatch<M> {
         }
     }
 
-    /// Drops all machines and deferred spawns. Returns how many machines there were.
+    /// Drops all machines and deferred spawns, because the time of a drain is over. Returns how many
+    /// machines there were.
     pub(in crate::event_loop) fn drop_all(
         &mut self,
         environment: &AnyEnvironment,
         config: &Config,
     ) -> usize {
         let dropped = self.scheduler.slots().len();
+        if dropped > 0 {
+            self.log_dropped();
+        }
         for index in 0..self.scheduler.slots().high_water() {
             if let Some((token, _)) = self.scheduler.slots().at(index) {
                 self.drop_machine(environment, config, token);
@@ -54,6 +59,25 @@ impl<M: Machine> Dispatch<M> {
         self.abandon_detached(environment);
         self.scheduler.drop_deferred_spawns();
         dropped
+    }
+
+    /// Says which machines did not end in the time of a drain: their number alone does not show
+    /// whose `draining` has to be looked at. At level info, because peers that are slow or silent
+    /// keep their connections, too.
+    #[cold]
+    #[inline(never)]
+    fn log_dropped(&self) {
+        let slots = self.scheduler.slots();
+        let mut counts = BTreeMap::<&'static str, usize>::new();
+        for (token, machine) in (0..slots.high_water()).filter_map(|index| slots.at(index)) {
+            let name = match machine {
+                Some(machine) => Callee::guarded(token, machine).type_name,
+                None => "whose handler has not returned",
+            };
+            *counts.entry(name).or_default() += 1;
+        }
+        let counts: Vec<_> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        log_guarded!(info, "the time of the drain is over: dropped {}", counts.join(", "));
     }
 
     /// Ends the machine whose handler has panicked, and returns its token. The machine itself is
