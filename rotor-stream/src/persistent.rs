@@ -25,9 +25,11 @@ use crate::protocol::Protocol;
 /// [`Notifier::wakeup`](rotor_core::Notifier::wakeup) does not say that the connection has ended.
 /// While there is no connection, a wake-up has no effect.
 ///
-/// The machine ends when the loop drains, or by [`Link::close`]. It is never idle
-/// ([`Machine::idle`]), whatever its protocol returns: closing the connection would free no slot,
-/// and the machine would take a descriptor again at once.
+/// The machine ends by [`Link::close`], or when the loop drains: at once if it is not connected,
+/// otherwise when its connection ends. For that, the protocol has to implement
+/// [`Protocol::draining`], whose default goes on. The machine is never idle ([`Machine::idle`]),
+/// whatever its protocol returns: closing the connection would free no slot, and the machine would
+/// take a descriptor again at once.
 #[doc(alias = "reconnect")]
 pub struct Persistent<P: Protocol, S: StreamSocket, T = <S as StreamSocket>::Target> {
     plan: Box<Plan<P, T>>,
