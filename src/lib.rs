@@ -68,6 +68,9 @@
 //! | [`Machine`], [`Event`], [`Response`], [`Scope`] | a protocol, its events, its answers, its access to the outside |
 //! | [`Loop`], [`LoopInstance`], [`Config`], [`Exit`] | making, running and ending a loop |
 //! | [`Notifier`], [`Port`] and [`Future`], [`Mailbox`] | waking a machine; one-shot and bounded channels to it |
+//! | [`Service`], [`Calls`], [`Call`] | requests from one machine to another, and their answers |
+//! | [`Permits`], [`Lock`], [`Barrier`], [`Bell`] | things for which machines wait in line |
+//! | [`ReturnOnDrop`] | what has to be undone in the context when a machine ends |
 //! | [`Scope::offload`], [`OffloadPool`] | work for other threads |
 //! | [`Blocking`], [`StuckReport`] | noticing handlers that hold up their loop |
 //! | [`LoopHandle`], [`Broadcast`], [`Machines`], [`Stats`] | reaching a loop from outside |
@@ -81,7 +84,9 @@
 //! | `proxy_protocol` | the addresses of clients behind a balancer; with the feature `proxy-protocol` |
 //! | `websocket` | WebSockets, for HTTP servers and clients; with the feature `websocket` |
 //! | `tracing` | spans around requests and machines; with the feature `tracing` |
-//! | [`threads`], [`signals`] | several loops; ending gracefully on a signal |
+//! | [`MachineFailure`], [`Config::observer`] | why a machine failed |
+//! | [`threads`], [`signals`], [`Drain`] | several loops; ending gracefully on a signal |
+//! | [`hand_over`], [`service_manager`] | passing listeners to a successor process; systemd |
 //! | [`foreign`] | other file descriptors and event sources |
 //! | [`backend`] | how a loop waits, and how to use another backend |
 //!

@@ -67,6 +67,7 @@
 //! | [`Loop`], [`LoopInstance`], [`Config`], [`Exit`] | making, running and ending a loop |
 //! | [`Notifier`], [`Port`] and [`Future`], [`Mailbox`] | waking a machine; one-shot and bounded channels to it |
 //! | [`Service`], [`Calls`], [`Call`] | requests from one machine to another, and their answers |
+//! | [`ReturnOnDrop`] | what has to be undone in the context when a machine ends |
 //! | [`OffloadPool`], [`Job`], [`Batch`], [`Place`], [`Measured`] | work for other threads |
 //! | [`Permits`], [`Lock`], [`Barrier`], [`Bell`] | things for which machines of any loop wait in line |
 //! | [`LoopHandle`], [`Broadcast`], [`Machines`], [`Stats`], [`Histogram`] | reaching a loop from outside, and its statistics |
@@ -75,7 +76,7 @@
 //! | [`foreign`] | other file descriptors and event sources |
 //! | [`backend`], [`LoopKind`] | how a loop waits, and how to use another backend |
 //! | [`Blocking`], [`StuckReport`] | noticing handlers that hold up their loop |
-//! | [`hand_over`] | passing listeners to a successor process |
+//! | [`hand_over`], [`service_manager`] | passing listeners to a successor process; systemd |
 //! | [`MachineFailure`], [`with_causes`], [`LogLimit`] | why a machine failed, how to print that, and how not to print too much |
 //! | [`threads`], [`signals`], [`Drain`], [`Phase`] | several loops; ending gracefully on a signal |
 //!

@@ -66,8 +66,11 @@
 //! | [`Outbox`], [`WithOutbox`], [`OutboxConfig`] | messages from other machines to its peer |
 //! | [`Stream`], [`StreamConfig`] | the machine that runs it; its limits |
 //! | [`Accept`], [`Accepted`], [`AcceptConfig`], [`InheritedListeners`] | listeners |
+//! | [`Connect`], [`Destination`], [`Host`], [`HasResolver`] | clients that connect by address or by name |
 //! | [`Persistent`], [`Link`], [`PersistentConfig`] | clients that stay connected |
 //! | [`LeastRate`], [`RateWatch`] | the lowest rate at which bytes may pass |
+//! | [`PeerConnections`], [`BytesHeld`], [`ByteCounts`] | what connections may have and hold together, and what they have read and written |
+//! | [`Layered`] | protocols inside others: streams of a multiplexed connection, tunnels |
 //! | [`Exception`], [`Fatal`], [`StreamError`] | what can go wrong, and whose fault it is |
 //! | [`testing`] | scripted sockets, a manual clock, a driver for one protocol |
 //!
