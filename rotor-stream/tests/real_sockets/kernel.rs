@@ -16,13 +16,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rotor_core::Config;
-use rotor_core::net::ListenOptions;
+use rotor_core::net::{ListenOptions, listen_unix};
 use rotor_stream::buf::BLOCK_BYTES;
-use rotor_stream::{Accept, AcceptConfig, Intent, Stream, StreamConfig};
+use rotor_stream::{Accept, AcceptConfig, Connect, Intent, Stream, StreamConfig};
 use rotor_test_kit::Directory;
 #[cfg(target_os = "linux")]
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use socket2::SockRef;
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
 use crate::every_loop::{Server, assert_echoes, serve};
 use crate::loops::{
@@ -294,6 +294,38 @@ fn unix_sockets_are_served_and_a_missing_path_is_refused<L: OnKernel>() -> io::R
         connecting.map(drop)
     });
     assert!(refused.is_err(), "nobody listens there any more");
+    Ok(())
+}
+
+on_kernel_loops!(
+    a_client_waits_for_room_in_the_queue_of_a_unix_listener,
+    "smoltcp has no paths; the simulator's sockets wait likewise: tests/connecting.rs"
+);
+fn a_client_waits_for_room_in_the_queue_of_a_unix_listener<L: OnKernel>() -> io::Result<()> {
+    let directory = Directory::create();
+    let path = directory.join("socket");
+    let listener = listen_unix(&path, &ListenOptions::new().backlog(1))?;
+    let mut waiting = Vec::new();
+    loop {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        match socket.connect(&SockAddr::unix(&path)?) {
+            Ok(()) => waiting.push(socket),
+            Err(error) => break assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+        }
+    }
+    let mut rig = Rig::<Connect<Probe, UnixStreamOn<L>>, L>::new(&Config::new(), Log::new());
+    rig.add(|scope| Connect::new(&path, seed(StreamConfig::new(), echo_lines), scope));
+    rig.turn();
+    assert!(rig.context(|calls| calls.is_empty()), "it waits");
+    for _ in &waiting {
+        listener.accept()?;
+    }
+    rig.until(|rig| rig.context(|calls| calls.iter().any(|call| call == "create")));
+    let (mut client, _) = listener.accept()?;
+    client.set_nonblocking(true)?;
+    client.write_all(b"hello\n")?;
+    assert_eq!(rig.receive(&mut client, Some(6))?, b"hello\n");
     Ok(())
 }
 
