@@ -6,7 +6,7 @@ mod real;
 use std::io::{self, Write};
 use std::net::{TcpListener as StdListener, UdpSocket};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixDatagram;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::process::{Child, Command, Stdio};
 
 use probe::{Log, echo_lines, seed};
@@ -63,6 +63,28 @@ fn an_inherited_connection_is_no_listener() -> io::Result<()> {
         .wait_with_output()?;
     let output_text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && output_text.contains("1 passed"), "{output_text}");
+    Ok(())
+}
+
+#[test]
+fn a_socket_that_is_not_taken_is_kept_from_child_processes() -> io::Result<()> {
+    const TEST: &str = "a_socket_that_is_not_taken_is_kept_from_child_processes";
+    if std::env::var_os(CHILD).is_some() {
+        let has_socket = || Command::new("sh").args(["-c", ": <&3"]).stderr(Stdio::null()).status();
+        assert!(has_socket()?.success(), "nothing has looked at it");
+        drop(InheritedListeners::from_env());
+        assert!(!has_socket()?.success());
+        return Ok(());
+    }
+    let directory = rotor_test_kit::Directory::create();
+    #[expect(clippy::disallowed_methods, reason = "the parent is no loop")]
+    let [tcp, udp] =
+        [StdListener::bind("127.0.0.1:0")?.into(), OwnedFd::from(UdpSocket::bind("127.0.0.1:0")?)];
+    let unix = UnixListener::bind(directory.join("stream"))?.into();
+    let datagram = UnixDatagram::bind(directory.join("datagram"))?.into();
+    for socket in [tcp, udp, unix, datagram] {
+        assert!(start_child(TEST, socket)?.wait()?.success());
+    }
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, IntoRawFd};
 
 use listenfd::ListenFd;
 use rotor_core::Scope;
@@ -40,6 +40,9 @@ pub struct InheritedListeners {
 impl InheritedListeners {
     /// Takes the sockets named by the environment, if any. The variables are then removed from the
     /// environment, as far as the platform allows it. Call this once.
+    ///
+    /// What is not taken from this value stays open, but is kept from the processes that this one
+    /// starts once the value is dropped.
     pub fn from_env() -> InheritedListeners {
         InheritedListeners { listeners: ListenFd::from_env() }
     }
@@ -158,6 +161,24 @@ fn require_listening<S: AsFd>(socket: S) -> io::Result<S> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     Ok(socket)
+}
+
+/// Sets FD_CLOEXEC for the sockets that were not taken, as sd_listen_fds(3) does. `listenfd` sets it
+/// when a socket is taken.
+impl Drop for InheritedListeners {
+    fn drop(&mut self) {
+        // Only the number is dropped, so nothing is closed.
+        fn keep_open<S: IntoRawFd>(taken: io::Result<Option<S>>) -> bool {
+            taken.ok().flatten().map(IntoRawFd::into_raw_fd).is_some()
+        }
+        let sockets = &mut self.listeners;
+        for index in 0..sockets.len() {
+            let _is_socket = keep_open(sockets.take_tcp_listener(index))
+                || keep_open(sockets.take_unix_listener(index))
+                || keep_open(sockets.take_udp_socket(index))
+                || keep_open(sockets.take_unix_datagram(index));
+        }
+    }
 }
 
 impl fmt::Debug for InheritedListeners {
