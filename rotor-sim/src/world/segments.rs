@@ -105,7 +105,13 @@ impl World {
         let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
         let host = end.host;
         end.is_dead = true;
-        end.error = Some(why);
+        // `EPIPE` behind the end of the input, as on Linux: only writes are in vain.
+        let is_behind_end = end.input.ended && !end.output_shut && !drops_input;
+        let breaks_pipe = is_behind_end && matches!(end.place, Place::Inet(_));
+        end.error = Some(match why {
+            ErrorKind::ConnectionReset if breaks_pipe => ErrorKind::BrokenPipe,
+            other => other,
+        });
         if drops_input {
             end.input.bytes.clear();
             end.input.arrived = 0;

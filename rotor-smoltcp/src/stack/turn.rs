@@ -406,7 +406,11 @@ impl Stack {
             }
             Phase::Detached => return self.update_detached(id),
             _ if has_broken && cause == Cause::Packet => {
-                connection.fail(io::ErrorKind::ConnectionReset);
+                connection.fail(match before {
+                    // The peer has ended its side, so only writes are in vain, as on Linux.
+                    State::CloseWait => io::ErrorKind::BrokenPipe,
+                    _ => io::ErrorKind::ConnectionReset,
+                });
                 self.stats.reset += 1;
             }
             _ if has_broken => {
