@@ -134,9 +134,10 @@ impl World {
             return Ok(0);
         }
         // Bytes and the end come before the error, as on Linux: a reset that discards them is a
-        // fault of its own.
+        // fault of its own. Between Unix sockets, the error comes before the end.
         if end.input.arrived == 0 {
-            let error = if end.input.ended { None } else { end.error.take() };
+            let hides_error = end.input.ended && matches!(end.place, Place::Inet(_));
+            let error = if hides_error { None } else { end.error.take() };
             return match error {
                 Some(error) => Err(error.into()),
                 None if end.is_dead || end.input.ended => {
@@ -205,9 +206,11 @@ impl World {
         let is_peer_open = found.ends[usize::from(other_side(side))].is_open;
         let (serial, end) = (found.serial, &mut found.ends[usize::from(side)]);
         // There is no network between two Unix sockets: a writer knows at once that its peer is gone.
-        let has_no_reader = !is_peer_open && matches!(end.place, Place::Path(..));
-        if end.is_dead || end.output_shut || has_no_reader {
-            return Err(end.error.take().unwrap_or(io::ErrorKind::BrokenPipe).into());
+        let is_local = matches!(end.place, Place::Path(..));
+        if end.is_dead || end.output_shut || is_local && !is_peer_open {
+            // Between Unix sockets, the error is kept for whoever reads.
+            let error = if is_local { None } else { end.error.take() };
+            return Err(error.unwrap_or(io::ErrorKind::BrokenPipe).into());
         }
         if bytes.is_empty() {
             return Ok(0);

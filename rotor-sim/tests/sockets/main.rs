@@ -187,25 +187,33 @@ fn a_hang_up_is_reported_once_both_directions_have_ended() -> Result<(), Failure
     Ok(())
 }
 
+type UnixHost = Host<Machine<SimUnixStream>>;
+
+/// Two connected Unix sockets of a host; its machine has the first.
+fn unix_pair(sim: &mut Sim) -> Result<(UnixHost, Held<SimUnixStream>, SimUnixStream), Failure> {
+    let other: Held<SimUnixStream> = Rc::default();
+    let kept = other.clone();
+    let (host, client) = host_with_socket(sim, "host", move |scope| {
+        let path = PathBuf::from("/run/service");
+        let mut listener =
+            SimUnixListener::bind(&path, &ListenOptions::new(), scope).expect("it binds");
+        let client = SimUnixStream::connect(&path, scope).expect("somebody listens");
+        *kept.borrow_mut() = Some(listener.accept().expect("it waits").0);
+        client
+    })?;
+    let other = other.borrow_mut().take().expect("it was accepted");
+    Ok((host, client, other))
+}
+
 /// There is nobody left to read, which a Unix socket knows without a write.
 #[test]
 fn a_hang_up_is_reported_once_the_peer_of_a_unix_socket_has_closed() -> Result<(), Failure> {
     let hang_up = EventSet::READ_CLOSED | EventSet::WRITE_CLOSED;
     for ends_first in [true, false] {
         let mut sim = Sim::new(1);
-        let server: Held<SimUnixStream> = Rc::default();
-        let kept = server.clone();
-        let (host, _client) = host_with_socket(&mut sim, "host", move |scope| {
-            let path = PathBuf::from("/run/service");
-            let mut listener =
-                SimUnixListener::bind(&path, &ListenOptions::new(), scope).expect("it binds");
-            let client = SimUnixStream::connect(&path, scope).expect("somebody listens");
-            *kept.borrow_mut() = Some(listener.accept().expect("it waits").0);
-            client
-        })?;
+        let (host, _client, mut server) = unix_pair(&mut sim)?;
         sim.run_for(5 * MS)?;
         assert_eq!(take_edges(&mut sim, host), [EventSet::WRITABLE]);
-        let mut server = server.borrow_mut().take().expect("it was accepted");
         if ends_first {
             server.shutdown(Shutdown::Write).expect("it is connected");
             sim.run_for(5 * MS)?;
@@ -216,6 +224,30 @@ fn a_hang_up_is_reported_once_the_peer_of_a_unix_socket_has_closed() -> Result<(
         sim.run_for(5 * MS)?;
         let expected = if ends_first { hang_up } else { EventSet::READABLE | hang_up };
         assert_eq!(take_edges(&mut sim, host), [expected]);
+    }
+    Ok(())
+}
+
+/// As on Linux: `EPIPE` for each write, and `ECONNRESET` for the first read.
+#[test]
+fn a_write_to_a_closed_unix_socket_leaves_the_reset_to_the_reader() -> Result<(), Failure> {
+    for has_ended in [false, true] {
+        let mut sim = Sim::new(1);
+        let (_, client, mut server) = unix_pair(&mut sim)?;
+        let mut client = client.borrow_mut().take().expect("held");
+        assert_eq!(client.write(b"unread").expect("there is room"), 6);
+        sim.run_for(5 * MS)?;
+        if has_ended {
+            server.shutdown(Shutdown::Write).expect("it is connected");
+            sim.run_for(5 * MS)?;
+        }
+        drop(server);
+        sim.run_for(5 * MS)?;
+        for _ in 0..2 {
+            assert_eq!(error_kind(client.write(b"again")), ErrorKind::BrokenPipe);
+        }
+        assert_eq!(error_kind(client.read(&mut [0; 8])), ErrorKind::ConnectionReset);
+        assert_eq!(client.read(&mut [0; 8]).expect("the end"), 0);
     }
     Ok(())
 }
