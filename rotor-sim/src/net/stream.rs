@@ -36,18 +36,13 @@ impl<A: Address> SimStream<A> {
         SimStream { world: world.clone(), link, side, host, address: PhantomData }
     }
 
-    fn place(&self, side: u8) -> Option<Place> {
+    /// Returns the place of the peer, if it is connected to one.
+    fn peer_place(&self) -> Option<Place> {
         let world = self.world.borrow();
-        let link = world.links.get(self.link)?;
-        let own = &link.ends[usize::from(self.side)];
-        if !own.is_connected || own.has_forgotten_peer() {
-            return None;
-        }
-        Some(link.ends[usize::from(side)].place.clone())
-    }
-
-    fn socket_address(&self, side: u8) -> Option<SocketAddr> {
-        <SocketAddr as sealed::Address>::from_place(&self.place(side)?)
+        let [own, peer] = [self.side, 1 - self.side].map(usize::from);
+        let ends = &world.links.get(self.link)?.ends;
+        let is_connected = ends[own].is_connected && !ends[own].has_forgotten_peer();
+        is_connected.then(|| ends[peer].place.clone())
     }
 
     fn name() -> String {
@@ -124,11 +119,13 @@ impl<A: Address> StreamSocket for SimStream<A> {
     }
 
     fn peer_address(&self) -> Option<SocketAddr> {
-        self.socket_address(1 - self.side)
+        <SocketAddr as sealed::Address>::from_place(&self.peer_place()?)
     }
 
     fn local_address(&self) -> Option<SocketAddr> {
-        self.socket_address(self.side)
+        let world = self.world.borrow();
+        let own = &world.links.get(self.link)?.ends[usize::from(self.side)];
+        <SocketAddr as sealed::Address>::from_place(&own.place)
     }
 
     fn take_error(&self) -> io::Result<Option<io::Error>> {
@@ -136,7 +133,7 @@ impl<A: Address> StreamSocket for SimStream<A> {
     }
 
     fn is_connected(&self) -> bool {
-        self.place(self.side).is_some()
+        self.peer_place().is_some()
     }
 
     fn holds_input(&self) -> bool {

@@ -87,6 +87,17 @@ fn a_shutdown_after_both_sides_have_ended_says_that_nobody_is_connected<L: OnLoo
     assert_eq!(rig.receive(&mut socket, None).expect("nothing was reset"), b"");
 }
 
+on_every_loop!(the_local_address_is_known_after_both_sides_have_ended);
+fn the_local_address_is_known_after_both_sides_have_ended<L: OnLoop>() {
+    let (mut rig, mut socket, mut end) = connected::<L>();
+    let own = socket.local_address();
+    assert!(own.is_some());
+    socket.shutdown(Shutdown::Write).expect("it is connected");
+    end.end().expect("it is connected");
+    rig.until(|_| socket.peer_address().is_none());
+    assert_eq!(socket.local_address(), own);
+}
+
 on_every_loop!(a_reset_behind_eof_does_not_replace_eof_and_breaks_the_pipe);
 fn a_reset_behind_eof_does_not_replace_eof_and_breaks_the_pipe<L: OnLoop>() {
     for is_read_before in [true, false] {

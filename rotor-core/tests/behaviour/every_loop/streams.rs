@@ -173,6 +173,7 @@ fn a_connection_attempt_is_pending_until_it_succeeds_or_fails<L: OnLoop>() {
     assert_eq!(failed, Some(io::ErrorKind::ConnectionRefused));
     let (_silent, address) = L::silent();
     let (mut rig, mut socket) = connect(address);
+    assert!(socket.local_address().is_some());
     for _ in 0..3 {
         assert!(!socket.has_connected().expect("asking changes nothing"));
         rig.turn();
