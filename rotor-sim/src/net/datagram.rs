@@ -19,7 +19,7 @@ use crate::world::{DatagramEnd, Place, Shared};
 ///
 /// It keeps 256 datagrams that were not received yet. UDP loses further ones; at a path, `send` and
 /// `send_to` fail with `WouldBlock`, and an edge follows. A datagram of more than 65,507 bytes, the
-/// limit of UDP (RFC 768, RFC 791), or to port 0, is refused with `InvalidInput`.
+/// limit of UDP (RFC 768, RFC 791), is refused with `EMSGSIZE`, one to port 0 with `InvalidInput`.
 ///
 /// Datagrams between paths are never lost, duplicated or reordered, whatever the faults, as unix(7)
 /// says. If no socket is bound to the path, sending fails with `NotFound`; if that socket is

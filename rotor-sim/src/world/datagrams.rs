@@ -16,6 +16,8 @@ use crate::trace::TraceEvent;
 
 /// The longest datagram, in bytes.
 const DATAGRAM_MAX: usize = 65_507;
+/// The number of the error for a longer one, which systems number differently (errno(3)).
+const EMSGSIZE: i32 = if cfg!(any(target_os = "linux", target_os = "android")) { 90 } else { 40 };
 /// How many unreceived datagrams a socket keeps. UDP loses further ones.
 const QUEUE_MAX: usize = 256;
 
@@ -73,9 +75,11 @@ impl World {
         let (from, host, is_registered) =
             (socket.place.clone(), socket.host, socket.registered.is_some());
         // No socket has port 0, and `EINVAL` says so.
-        let has_no_port = matches!(&to, Place::Inet(address) if address.port() == 0);
-        if bytes.len() > DATAGRAM_MAX || has_no_port {
+        if matches!(&to, Place::Inet(address) if address.port() == 0) {
             return Err(io::ErrorKind::InvalidInput.into());
+        }
+        if bytes.len() > DATAGRAM_MAX {
+            return Err(io::Error::from_raw_os_error(EMSGSIZE));
         }
         // The next operation, whichever it is, reports a pending error (udp(7)).
         self.take_refusal(key)?;

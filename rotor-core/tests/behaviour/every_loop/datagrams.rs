@@ -156,3 +156,20 @@ fn a_datagram_to_port_zero_is_an_error<L: OnLoop>() {
     let kinds = [io::ErrorKind::InvalidInput, io::ErrorKind::AddrNotAvailable];
     assert!(kinds.contains(&nobody), "{nobody:?}");
 }
+
+on_every_loop!(a_datagram_too_long_for_the_protocol_is_refused_as_such);
+fn a_datagram_too_long_for_the_protocol_is_refused_as_such<L: OnLoop>() {
+    const TOO_LONG: &[u8] = &[7; 65_536];
+    let (_rig, [mut socket, mut peer]) = rig_with::<L, _>(|scope| {
+        [(); 2].map(|()| DatagramOn::<L>::bind(&local(), scope).expect("a port is free"))
+    });
+    let target = peer.local_address().expect("it is bound");
+    // `EMSGSIZE`, whose number depends on the system.
+    let of_system = std::net::UdpSocket::bind(local()).expect("a port is free");
+    let expected = of_system.send_to(TOO_LONG, of_system.local_addr().expect("it is bound"));
+    let expected = expected.expect_err("it is too long").raw_os_error();
+    let refused = socket.send_to(TOO_LONG, &target).expect_err("it is too long");
+    assert_eq!(refused.raw_os_error(), expected, "{refused}");
+    let nothing = peer.receive_from(&mut [0; 9]).expect_err("nothing was sent");
+    assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+}
