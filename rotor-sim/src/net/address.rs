@@ -45,16 +45,14 @@ impl sealed::Address for SocketAddr {
     const DATAGRAM: &'static str = "UDP";
 
     fn place(&self, _: u32, own: IpAddr) -> Place {
-        let mut address = *self;
-        if is_local(address.ip()) {
-            address.set_ip(own);
-        }
-        Place::Inet(address)
+        let ip = self.ip().to_canonical();
+        Place::Inet(SocketAddr::new(if is_local(ip) { own } else { ip }, self.port()))
     }
 
     fn bind(&self, _: u32, own: IpAddr, port: u16) -> io::Result<Place> {
         // `EADDRNOTAVAIL`: bind(2) accepts only addresses of its own host.
-        if !is_local(self.ip()) && self.ip() != own {
+        let ip = self.ip().to_canonical();
+        if !is_local(ip) && ip != own {
             return Err(io::ErrorKind::AddrNotAvailable.into());
         }
         Ok(Place::Inet(SocketAddr::new(own, if self.port() == 0 { port } else { self.port() })))

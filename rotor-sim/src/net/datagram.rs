@@ -108,6 +108,7 @@ impl<A: Address> DatagramSocket for SimDatagram<A> {
     fn connect(&mut self, peer: &A) -> io::Result<()> {
         let mut world = self.world.borrow_mut();
         let place = peer.place(self.host, world.hosts[self.host as usize].address);
+        place.check_route()?;
         let peer_key = match place {
             Place::Path(..) => Some(world.resolve_peer(self.key, &place)?),
             Place::Inet(_) => None,

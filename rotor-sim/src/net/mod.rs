@@ -8,8 +8,10 @@
 //! | the family | [`SimNet`] | [`SimUnix`] |
 //!
 //! Each host has one address, [`Sim::address`](crate::Sim::address). To bind or connect to the
-//! unspecified or the loopback address means the host itself. Paths name sockets of the same host
-//! only.
+//! unspecified or the loopback address means the host itself. There is no route to addresses of
+//! IPv6: connecting and sending to one fails with
+//! [`NetworkUnreachable`](std::io::ErrorKind::NetworkUnreachable). An IPv4-mapped address
+//! (`::ffff:10.0.0.1`) is the IPv4 address. Paths name sockets of the same host only.
 
 mod address;
 mod datagram;

@@ -25,6 +25,7 @@ impl World {
         if self.roll_fault_at(Fault::ConnectExhausted, host) {
             return Err(io::Error::from_raw_os_error(24));
         }
+        place.check_route()?;
         if matches!(place, Place::Inet(_)) {
             self.connect(link);
             return Ok(());

@@ -83,6 +83,7 @@ impl World {
         }
         // The next operation, whichever it is, reports a pending error (udp(7)).
         self.take_refusal(key)?;
+        to.check_route()?;
         if is_registered && self.roll_fault_at(Fault::WouldBlock, host) {
             self.datagram_edge_later(key, EventSet::WRITABLE);
             return Err(io::ErrorKind::WouldBlock.into());

@@ -1,5 +1,6 @@
 //! The place of a socket, among all hosts.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -10,4 +11,18 @@ pub enum Place {
     Inet(SocketAddr),
     /// A path on a host.
     Path(u32, PathBuf),
+}
+
+impl Place {
+    /// Checks that there is a route to this place.
+    ///
+    /// # Errors
+    ///
+    /// `NetworkUnreachable` for addresses of IPv6: no host has one.
+    pub(crate) fn check_route(&self) -> io::Result<()> {
+        match self {
+            Place::Inet(SocketAddr::V6(_)) => Err(io::ErrorKind::NetworkUnreachable.into()),
+            _ => Ok(()),
+        }
+    }
 }

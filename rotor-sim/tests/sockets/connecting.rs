@@ -36,6 +36,26 @@ fn a_closed_port_refuses_and_a_missing_host_times_out() -> Result<(), Failure> {
 }
 
 #[test]
+fn an_address_of_ipv6_is_unreachable_at_once_unless_it_is_mapped() -> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");
+    let (_, listener) = host_with_socket(&mut sim, "server", move |scope| {
+        SimTcpListener::bind(&address, &ListenOptions::new(), scope).expect("it binds")
+    })?;
+    let (host, _client) = host_with_socket(&mut sim, "client", |scope| {
+        let six = "[2001:db8::1]:80".parse().expect("an address");
+        let error = SimTcpStream::connect(&six, scope).expect_err("there is no route");
+        assert_eq!(error.kind(), ErrorKind::NetworkUnreachable);
+        let mapped = "[::ffff:10.0.0.1]:80".parse().expect("an address");
+        SimTcpStream::connect(&mapped, scope).expect("it begins")
+    })?;
+    assert_eq!(sim.open_sockets(host), 1);
+    sim.run_for(5 * MS)?;
+    listener.borrow_mut().as_mut().expect("held").accept().expect("a connection");
+    Ok(())
+}
+
+#[test]
 fn a_full_backlog_keeps_connections_out_until_one_is_accepted() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");

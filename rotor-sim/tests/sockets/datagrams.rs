@@ -107,6 +107,25 @@ fn a_connected_datagram_socket_receives_from_its_peer_only() -> Result<(), Failu
 }
 
 #[test]
+fn a_datagram_to_an_address_of_ipv6_has_no_route() -> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let bind = |scope: &EarlyScope<'_>| {
+        SimUdpSocket::bind(&SocketAddr::from(([0, 0, 0, 0], 53)), scope).expect("it binds")
+    };
+    let (_, socket) = host_with_socket(&mut sim, "host", bind)?;
+    let mut socket = socket.borrow_mut().take().expect("held");
+    let six = "[2001:db8::1]:53".parse().expect("an address");
+    assert_eq!(error_kind(socket.send_to(b"?", &six)), ErrorKind::NetworkUnreachable);
+    assert_eq!(error_kind(socket.connect(&six)), ErrorKind::NetworkUnreachable);
+    let mapped = "[::ffff:10.0.0.1]:53".parse().expect("an address");
+    assert_eq!(socket.send_to(b"?", &mapped).expect("there is room"), 1);
+    sim.run_for(5 * MS)?;
+    let (_, from) = socket.receive_from(&mut [0; 8]).expect("it has sent to itself");
+    assert_eq!(from, socket.local_address().expect("it is bound"));
+    Ok(())
+}
+
+#[test]
 fn a_bound_port_is_not_assigned_again_after_a_wraparound() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let bind = |scope: &EarlyScope<'_>| {
