@@ -1,11 +1,14 @@
 //! The echo of the book's chapter on the loop: a receive that a signal interrupts does not end it.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use rotor::net::DatagramSocket;
-use rotor::{BoxError, EventSet, Infallible, Interest, Machine, Response, Scope};
+use rotor::{
+    BoxError, EventSet, Infallible, Interest, Machine, Response, Scope, Source,
+    rotor_forward_source,
+};
 use rotor_sim::net::SimUdpSocket;
 use rotor_sim::{Check, Fault, Faults, Sim};
 
@@ -46,6 +49,47 @@ impl<S: DatagramSocket> Machine for Echo<S> {
     }
 }
 
+/// Sends again what a signal has interrupted, which would otherwise be lost.
+pub(crate) fn send_despite_signals(
+    socket: &mut SimUdpSocket,
+    datagram: &[u8],
+    target: &SocketAddr,
+) -> io::Result<usize> {
+    loop {
+        match socket.send_to(datagram, target) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// A socket that loses nothing that it sends.
+struct Resending(SimUdpSocket);
+
+impl Source for Resending {
+    rotor_forward_source!(0);
+}
+
+impl DatagramSocket for Resending {
+    type Address = SocketAddr;
+
+    fn bind<C>(address: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<Resending> {
+        SimUdpSocket::bind(address, scope).map(Resending)
+    }
+
+    fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.0.receive_from(buffer)
+    }
+
+    fn send_to(&mut self, datagram: &[u8], target: &SocketAddr) -> io::Result<usize> {
+        send_despite_signals(&mut self.0, datagram, target)
+    }
+
+    fn local_address(&self) -> io::Result<SocketAddr> {
+        self.0.local_address()
+    }
+}
+
 /// Sends all its datagrams, and counts those that come back.
 struct Sender(SimUdpSocket, SocketAddr);
 
@@ -65,7 +109,8 @@ impl Machine for Sender {
 
     fn timeout(mut self, _: &mut Scope<'_, Totals>) -> Response<Self, Infallible> {
         for number in 0..DATAGRAMS {
-            if let Err(error) = self.0.send_to(&number.to_be_bytes(), &self.1) {
+            let sent = send_despite_signals(&mut self.0, &number.to_be_bytes(), &self.1);
+            if let Err(error) = sent {
                 return Response::error(error);
             }
         }
@@ -77,7 +122,7 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     sim.set_faults(Faults::none().set(Fault::Interrupted, 0.5).set(Fault::UnarmedEdgeLost, 1.0));
     let server = stage::serve(sim, "server", |address, scope| {
         Response::attempt(|| {
-            let mut socket = SimUdpSocket::bind(&address, scope)?;
+            let mut socket = Resending::bind(&address, scope)?;
             scope.register(&mut socket, Interest::Readable)?;
             Ok(Response::ok(Echo { socket }))
         })

@@ -13,6 +13,7 @@ use rotor::{
 use rotor_sim::net::SimUdpSocket;
 use rotor_sim::{Check, Crash, Fault, Faults, Host, Sim, Watched};
 
+use crate::echo_of_the_book::send_despite_signals;
 use crate::examples::udp_sessions::session::{IDLE_TIME_MAX, RESENDS_MAX};
 use crate::examples::udp_sessions::world::{Counters, DATAGRAMS_PER_SECOND};
 use crate::examples::udp_sessions::{UdpSessions, wire};
@@ -54,7 +55,7 @@ impl DatagramSocket for BuggySocket {
     fn send_to(&mut self, datagram: &[u8], target: &SocketAddr) -> io::Result<usize> {
         let is_unlucky = target.port() == UNLUCKY_PORT && datagram.starts_with(b"STATE");
         assert!(!is_unlucky && datagram != b"ERROR", "a planted bug");
-        self.0.send_to(datagram, target)
+        send_despite_signals(&mut self.0, datagram, target)
     }
 
     fn local_address(&self) -> io::Result<SocketAddr> {
@@ -85,7 +86,7 @@ struct Client {
 impl Client {
     fn say(&mut self, text: &str) {
         // A lost datagram is sent again, or does not matter.
-        let _lost = self.socket.send_to(text.as_bytes(), &self.server);
+        let _lost = send_despite_signals(&mut self.socket, text.as_bytes(), &self.server);
     }
 
     fn hear(&mut self, text: &str) {

@@ -84,6 +84,9 @@ impl World {
         // The next operation, whichever it is, reports a pending error (udp(7)).
         self.take_refusal(key)?;
         to.check_route()?;
+        if self.roll_fault_at(Fault::Interrupted, host) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
         if is_registered && self.roll_fault_at(Fault::WouldBlock, host) {
             self.datagram_edge_later(key, EventSet::WRITABLE);
             return Err(io::ErrorKind::WouldBlock.into());

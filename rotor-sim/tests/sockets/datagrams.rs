@@ -107,6 +107,29 @@ fn a_connected_datagram_socket_receives_from_its_peer_only() -> Result<(), Failu
 }
 
 #[test]
+fn an_interrupted_send_has_sent_nothing() -> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let bind = |scope: &EarlyScope<'_>| {
+        SimUdpSocket::bind(&SocketAddr::from(([0, 0, 0, 0], 53)), scope).expect("it binds")
+    };
+    let (_, sender) = host_with_socket(&mut sim, "sender", bind)?;
+    let (_, receiver) = host_with_socket(&mut sim, "receiver", bind)?;
+    let send = || {
+        let target = "10.0.0.2:53".parse().expect("an address");
+        sender.borrow_mut().as_mut().expect("held").send_to(b"?", &target)
+    };
+    sim.set_faults(Faults::none().set(Fault::Interrupted, 1.0));
+    assert_eq!(error_kind(send()), ErrorKind::Interrupted);
+    sim.set_faults(Faults::none());
+    assert_eq!(send().expect("there is room"), 1);
+    sim.run_for(5 * MS)?;
+    let receive = || receiver.borrow_mut().as_mut().expect("held").receive_from(&mut [0; 8]);
+    assert_eq!(receive().expect("one was sent").0, 1);
+    assert_eq!(error_kind(receive()), ErrorKind::WouldBlock);
+    Ok(())
+}
+
+#[test]
 fn a_datagram_to_an_address_of_ipv6_has_no_route() -> Result<(), Failure> {
     let mut sim = Sim::new(1);
     let bind = |scope: &EarlyScope<'_>| {
