@@ -369,7 +369,9 @@ where
                 Step::Wait
             }
             // The next event means that there is room, and then the query is sent.
-            Err(error) if is_transient(&error) => Step::Wait,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Step::Wait,
+            // A signal came first, and no event follows.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Step::Again,
             Err(error) => Step::Fail(self.datagram_error(error)),
         }
     }
@@ -393,8 +395,4 @@ where
             Culprit::System => LookupError::Network(Arc::new(error)),
         }
     }
-}
-
-fn is_transient(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use rotor_core::net::DatagramSocket;
 use rotor_core::{
-    Compose2, EventSet, Future, Infallible, Interest, Machine, Outcome, Response, Scope,
+    BoxError, Compose2, EventSet, Future, Infallible, Interest, Machine, Outcome, Response, Scope,
 };
 use rotor_dns::{Data, Dns, Kind, LookupResult, Question, ResolvConf, Resolver, ResolverConfig};
-use rotor_sim::Check;
 use rotor_sim::net::{SimNet, SimUdpSocket};
+use rotor_sim::{Check, Fault, Faults, Host, Sim};
 
 const QUESTIONS: u8 = 20;
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(8);
@@ -90,7 +90,8 @@ impl Machine for Asker {
 
 type Client = Compose2<Resolver<SimNet, Context>, Asker>;
 
-fn lookups(sim: &mut rotor_sim::Sim) -> Result<(), rotor_core::BoxError> {
+/// Starts a name server, and a host whose machine asks it.
+fn start_hosts(sim: &mut Sim) -> Result<Host<Client>, BoxError> {
     let server = sim.host("server", |boot| {
         let mut creator = boot.new_loop()?;
         let address = SocketAddr::new(boot.address(), 53);
@@ -121,12 +122,19 @@ fn lookups(sim: &mut rotor_sim::Sim) -> Result<(), rotor_core::BoxError> {
         Ok(creator.instantiate(Context { dns: dns.expect("made above"), replies: Vec::new() }))
     })?;
     sim.protect(clients);
+    Ok(clients)
+}
+
+fn has_all_replies(sim: &mut Sim, clients: Host<Client>) -> bool {
+    let count = sim.with(clients, |instance| instance.context().replies.len());
+    count == Some(usize::from(QUESTIONS))
+}
+
+fn lookups(sim: &mut Sim) -> Result<(), BoxError> {
+    let clients = start_hosts(sim)?;
     sim.run_for(LOOKUP_TIMEOUT)?;
     // A stalled loop replies late, by as long as it stalls.
-    sim.eventually(Duration::from_secs(60), move |sim| {
-        sim.with(clients, |instance| instance.context().replies.len() == usize::from(QUESTIONS))
-            .unwrap_or(false)
-    })?;
+    sim.eventually(Duration::from_secs(60), |sim| has_all_replies(sim, clients))?;
     sim.with(clients, |instance| check_replies(&instance.context().replies)).unwrap_or(Ok(()))?;
     Ok(())
 }
@@ -151,4 +159,18 @@ fn check_replies(replies: &[(u8, Option<LookupResult>)]) -> Result<(), String> {
 #[test]
 fn every_question_gets_its_own_reply_or_an_error_in_time() {
     Check::new().seeds(300).run(lookups);
+}
+
+#[test]
+fn a_query_whose_sending_was_interrupted_is_sent_at_once() {
+    Check::new().seeds(1).calm().run(|sim| {
+        let clients = start_hosts(sim)?;
+        // Not each time: no time passes until the first queries are sent.
+        sim.set_faults(Faults::none().set(Fault::Interrupted, 0.9));
+        sim.run_for(Duration::from_micros(50))?;
+        sim.set_faults(Faults::none());
+        // A server has a second to answer.
+        sim.run_until(Duration::from_millis(500), |sim| has_all_replies(sim, clients))?;
+        Ok(())
+    });
 }
