@@ -220,6 +220,21 @@ impl<M: Machine> Scheduler<M> {
         self.publish_slot_counts(environment);
     }
 
+    /// Frees the slots whose machines have ended and whose last wake-ups are still in the list.
+    /// Returns how many there were.
+    #[cold]
+    pub(super) fn reclaim_slots(&mut self, environment: &AnyEnvironment) -> u64 {
+        let Scheduler { slots, queue } = self;
+        let mut reclaimed = 0;
+        queue.remove_woken(|index| {
+            let is_ended = slots.reclaim(index);
+            reclaimed += u64::from(is_ended);
+            is_ended
+        });
+        self.publish_slot_counts(environment);
+        reclaimed
+    }
+
     /// Publishes to handlers how many slots are free.
     pub(super) fn publish_slot_counts(&self, environment: &AnyEnvironment) {
         // Relaxed: handlers read it, nearly always on this thread. The worst effect of a stale

@@ -5,8 +5,8 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use rotor_core::{
-    Config, EventSet, ExitPolicy, Infallible, Loop, LoopInstance, Machine, Notifier, Response,
-    Scope, Token,
+    Config, EventSet, Exit, ExitPolicy, Infallible, Loop, LoopInstance, Machine, Notifier,
+    Response, Scope, Token,
 };
 
 use crate::actor::{Actor, Call, Seed, actor, idle};
@@ -368,6 +368,79 @@ fn a_slot_is_free_only_after_the_last_wakeup_of_its_machine_is_done() {
     manual.feed(token, EventSet::READABLE);
     settle(&mut instance);
     assert_eq!(*instance.context(), ["a"]);
+}
+
+/// Tries to add a machine that is woken while it is made, and is not made.
+fn fail_to_add(instance: &mut Instance) {
+    let made = instance.add_machine_with(|scope| {
+        scope.notifier().wakeup();
+        Response::error("changed its mind")
+    });
+    assert_eq!(made.expect_err("as told").to_string(), "the machine could not be made");
+}
+
+#[test]
+fn a_slot_with_a_stale_wakeup_is_free_between_turns() {
+    let manual = Manual::new();
+    let mut instance = start(&manual, &config(2));
+    let mut kept = None;
+    let made = instance.add_machine_with(|scope| {
+        kept = Some(scope.notifier());
+        Response::ok(actor(|call, scope: &mut Scope<'_, Log>| {
+            scope.push(call.name());
+            Response::keep(())
+        }))
+    });
+    made.expect("there is room");
+    let kept = kept.expect("the closure ran");
+    settle(&mut instance);
+    fail_to_add(&mut instance);
+    fail_to_add(&mut instance);
+    // The wake-up of a machine that exists stays, in its place.
+    kept.wakeup();
+    fail_to_add(&mut instance);
+    let second = holder(&mut instance);
+    assert_eq!(instance.check_invariants(), Ok(()));
+    settle(&mut instance);
+    assert_eq!(*instance.context(), ["wakeup"]);
+    assert!(second.is_alive());
+    assert_eq!(instance.stats().read().alive, 2);
+}
+
+#[test]
+fn a_loop_that_has_ended_has_all_of_its_slots() {
+    let manual = Manual::new();
+    let mut instance = start(&manual, &Config::new().machines_max(2));
+    for _ in 0..3 {
+        for _ in 0..2 {
+            let made = instance.add_machine_with(|scope| {
+                // Deadlines come after the wake-ups of a turn.
+                Response::ok(actor(|_, scope: &mut Scope<'_, Log>| {
+                    scope.notifier().wakeup();
+                    Response::done()
+                }))
+                .deadline(scope.now())
+            });
+            made.expect("the loop has no machine");
+        }
+        assert_eq!(instance.run().expect("it can wait"), Exit::Empty);
+    }
+}
+
+#[test]
+fn a_wakeup_after_a_stale_one_was_removed_wakes_the_backend() {
+    let manual = Manual::new();
+    let mut instance = start(&manual, &config(2));
+    let kept = holder(&mut instance);
+    settle(&mut instance);
+    fail_to_add(&mut instance);
+    fail_to_add(&mut instance);
+    assert_eq!(instance.next_deadline(), Some(instance.now()), "the last one is in the list");
+    let woken = manual.wakes();
+    holder(&mut instance);
+    assert_eq!(instance.next_deadline(), None);
+    kept.wakeup();
+    assert_eq!(manual.wakes(), woken + 1);
 }
 
 /// A machine so large that no address space can hold many.

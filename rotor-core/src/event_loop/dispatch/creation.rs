@@ -52,6 +52,11 @@ impl<M: Machine> Dispatch<M> {
     /// other machines.
     #[inline]
     fn reserve(&mut self, environment: &AnyEnvironment, spawner: Option<Token>) -> Option<Token> {
+        // Code outside of the loop cannot wait for a turn, and there may be none: a loop without
+        // machines does not run.
+        if spawner.is_none() && self.scheduler.slots().has_only_unusable_slots() {
+            self.monitor.stats().stale += self.scheduler.reclaim_slots(environment);
+        }
         // A free slot may be promised to a machine that waits for it.
         if !environment.waiters.use_slot(spawner, self.scheduler.slots().vacant()) {
             return None;

@@ -246,6 +246,25 @@ impl<S> RunQueue<S> {
         self.woken_in_create.push(token);
     }
 
+    /// Takes the slots out of the list of those that were woken for which `is_ended` returns `true`.
+    /// The others stay, in their order.
+    pub(super) fn remove_woken(&mut self, mut is_ended: impl FnMut(u32) -> bool) {
+        let mut taken = Vec::new();
+        self.wakes.take_all(&mut taken);
+        self.woken.items().append(&mut taken);
+        let wakes = &self.wakes;
+        self.woken.retain(|index| {
+            let is_ended = is_ended(index);
+            if is_ended {
+                wakes.take_flags(index);
+            }
+            !is_ended
+        });
+        // As before this call, which may come between two turns of an embedded loop: wake-ups from
+        // now on wake the backend.
+        wakes.try_sleep();
+    }
+
     /// Takes a slot's flags from the wake queue. Returns whether the machine itself was woken, not
     /// only parts of it.
     pub(super) fn take_wakeup(&mut self, index: u32) -> bool {

@@ -38,6 +38,13 @@ impl<T: Copy> Arrivals<T> {
         Some(item)
     }
 
+    /// Keeps only those of the remaining items for which `keeps` returns `true`.
+    pub(super) fn retain(&mut self, mut keeps: impl FnMut(T) -> bool) {
+        self.items.drain(..self.done);
+        self.done = 0;
+        self.items.retain(|item| keeps(*item));
+    }
+
     pub(super) fn capacity(&self) -> usize {
         self.items.capacity()
     }

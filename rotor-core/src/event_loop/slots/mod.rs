@@ -110,6 +110,11 @@ impl<M> Slots<M> {
         self.capacity - self.unusable - self.used
     }
 
+    /// Returns whether no slot is free, although some contain no machine.
+    pub(super) fn has_only_unusable_slots(&self) -> bool {
+        self.vacant() == 0 && self.unusable > 0
+    }
+
     /// Returns one more than the highest slot that was ever used.
     pub(super) fn high_water(&self) -> u32 {
         self.slots.len() as u32
