@@ -125,6 +125,39 @@ fn a_result_for_a_machine_that_has_ended_is_dropped_and_counted() {
     }
 }
 
+/// A value whose drop panics.
+struct PanicsOnDrop;
+
+impl Drop for PanicsOnDrop {
+    fn drop(&mut self) {
+        std::panic::resume_unwind(Box::new("in drop"));
+    }
+}
+
+#[test]
+fn an_unwanted_result_is_counted_even_if_its_drop_panics() {
+    let pool = OffloadPool::new(1, 1);
+    let mut creator = Loop::<ResultWaiter>::new(&Config::new()).expect("a loop");
+    let made = creator.add_machine_with(|scope| {
+        let (begun, has_begun) = mpsc::channel();
+        let unwanted = move |job: &Job<'_>| {
+            begun.send(()).expect("the test waits");
+            while !job.is_cancelled() {
+                thread::yield_now();
+            }
+            PanicsOnDrop
+        };
+        let future = scope.job(unwanted).on(&pool).start().expect("the pool is empty");
+        has_begun.recv().expect("the thread runs it");
+        drop(future);
+        Response::done()
+    });
+    made.expect_err("it has ended");
+    let counted = settled(&pool);
+    assert_eq!((counted.done, counted.panicked), (0, 1));
+    assert_eq!(creator.stats().read().unclaimed, 1);
+}
+
 /// Runs one job, begun by `start`, on its own loop.
 fn run_one(
     config: &Config,

@@ -136,7 +136,9 @@ where
         });
         // Before the result is set, so that the machine that gets it finds the permit free.
         drop(permit);
-        if port.set(value).is_err() {
+        let unclaimed = port.set(value);
+        // Counted before it is dropped, at the end of this function, because that may panic.
+        if unclaimed.is_err() {
             in_flight.count_unclaimed();
         }
     }
