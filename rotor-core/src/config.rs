@@ -191,9 +191,11 @@ impl Config {
         self
     }
 
-    /// Sets the maximum number of machines that a [`Machines::scan`](crate::Machines::scan), a
-    /// drain and a search for [room](crate::Scope::ask_for_room) may each look at in one turn. At
-    /// least 1; default 10,000, which takes about a millisecond.
+    /// Sets the maximum number of machines that all [scans](crate::Machines::scan) together, a drain
+    /// and a search for [room](crate::Scope::ask_for_room) may each look at in one turn. At least 1;
+    /// default 10,000, which takes about a millisecond. If the scan of a closure of
+    /// [`every`](crate::LoopInstance::every) uses up the budget, the closures after it come first
+    /// the next time.
     pub fn scan_budget(mut self, machines: usize) -> Config {
         self.scan_budget = machines.max(1);
         self

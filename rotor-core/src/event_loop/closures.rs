@@ -62,11 +62,14 @@ impl<M: Machine> RepeatedClosures<M> {
         verdicts: &mut Verdicts,
     ) {
         let now = refs.environment.now();
-        for closure in self.0.iter_mut().filter(|closure| closure.next <= now) {
+        let mut used_budget = None;
+        let due = self.0.iter_mut().enumerate().filter(|(_, closure)| closure.next <= now);
+        for (place, closure) in due {
             dispatch.clock().before_call(refs.backend, refs.environment);
             if let Some(heartbeat) = dispatch.monitor_mut().heartbeat() {
                 heartbeat.record_closure("a repeated closure");
             }
+            let had_budget = verdicts.has_budget();
             let machines = verdicts.machines(dispatch.slots());
             let mut scope = GlobalScope::new(refs.context, refs.environment);
             if let Err(panicked) = guard(|| (closure.f)(machines, &mut scope)) {
@@ -76,6 +79,14 @@ impl<M: Machine> RepeatedClosures<M> {
             }
             // From now rather than from when it was due: missed calls are not made up for.
             closure.next = refs.environment.now() + closure.period;
+            if had_budget && !verdicts.has_budget() {
+                used_budget = Some(place);
+            }
+        }
+        // For scans of the closures behind that one nothing was left in this turn, so they come
+        // first the next time. Otherwise they might never see a machine.
+        if let Some(place) = used_budget {
+            self.0.rotate_left(place + 1);
         }
         // Guarded, because outside of a handler a panic is taken for the backend's, and ends the
         // loop.

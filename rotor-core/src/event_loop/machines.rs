@@ -137,8 +137,8 @@ impl<'a, M> Machines<'a, M> {
     }
 
     /// Shows machines to `f`, from `cursor` on, and notes its verdicts. Returns `None` when all
-    /// machines were seen. If the turn's budget (`Config::scan_budget`) is used up before, it
-    /// returns where to continue in a later turn.
+    /// machines were seen. If the turn's budget (`Config::scan_budget`), which all scans share, is
+    /// used up before, it returns where to continue in a later turn.
     pub fn scan(
         &mut self,
         cursor: Cursor,
@@ -180,6 +180,11 @@ impl Verdicts {
 
     pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
+    }
+
+    /// Returns whether scans may still look at slots in this turn.
+    pub(super) fn has_budget(&self) -> bool {
+        self.scan_left > 0
     }
 
     /// Returns the machines for a closure between handlers.

@@ -241,6 +241,34 @@ fn scans_share_the_budget_of_a_turn_and_resume_at_their_cursor() {
 }
 
 #[test]
+fn repeated_closures_take_turns_with_the_budget_of_scans() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, Config::new().scan_budget(4));
+    for _ in 0..12 {
+        add_recording_machine(&mut instance, "a");
+    }
+    for name in ["a", "b", "c"] {
+        let mut cursor = Cursor::START;
+        instance.every(MS, move |mut machines, scope| {
+            let mut seen = 0;
+            let next = machines.scan(cursor, |_, _| {
+                seen += 1;
+                Verdict::Keep
+            });
+            cursor = next.unwrap_or(Cursor::START);
+            scope.push(format!("{name} {seen}"));
+        });
+    }
+    let mut seen = Log::new();
+    for _ in 0..4 {
+        manual.advance(MS);
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+        seen.extend(instance.context_mut().drain(..).filter(|call| !call.ends_with(" 0")));
+    }
+    assert_eq!(seen, ["a 4", "b 4", "c 4", "a 4"]);
+}
+
+#[test]
 fn a_verdict_on_a_machine_with_a_pending_spawn_is_applied_afterwards() {
     for (verdict, expected_calls) in [
         (Verdict::End, &["ready"][..]),
