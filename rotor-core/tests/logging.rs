@@ -153,7 +153,10 @@ fn a_failed_machine_is_logged_once_and_a_finished_one_is_not() {
             "machine 0v3 (ends) ended with an error that panicked: in Display, when it was printed",
         ),
         Some("a deadline on an answer that ends the machine is ignored"),
-        Some("a machine asked the loop to stop, which ExitPolicy::Never refuses"),
+        Some(
+            "a machine asked the loop to stop, which ExitPolicy::Never refuses (0 such messages \
+             were suppressed)",
+        ),
         None,
     ];
     for (how, text) in (0..).zip(texts) {
@@ -164,6 +167,11 @@ fn a_failed_machine_is_logged_once_and_a_finished_one_is_not() {
             text.map(str::to_string).into_iter().collect::<Vec<_>>()
         );
     }
+    for _ in 0..3 {
+        instance.add_machine_with(|_| Response::again(EndingMachine(5))).expect("there is room");
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    }
+    assert_eq!(take_logged(Level::Debug), Vec::<String>::new(), "machines can ask in each event");
     assert_eq!(instance.stats().read().alive, 0);
 
     let mut layers = Loop::new(&config).expect("there are descriptors").instantiate(());

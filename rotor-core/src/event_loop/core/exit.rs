@@ -51,9 +51,20 @@ impl<M: Machine, B: Backend> Core<M, B> {
             return;
         }
         if self.config.exit == ExitPolicy::Never {
-            log_guarded!(warn, "a machine asked the loop to stop, which ExitPolicy::Never refuses");
+            self.log_refused_stop(environment);
         } else {
             control.stop.store(true, SeqCst);
+        }
+    }
+
+    #[cold]
+    fn log_refused_stop(&self, environment: &AnyEnvironment) {
+        if let Some(suppressed) = self.refused_stops.try_pass(environment.now()) {
+            log_guarded!(
+                warn,
+                "a machine asked the loop to stop, which ExitPolicy::Never refuses ({suppressed} \
+                 such messages were suppressed)"
+            );
         }
     }
 

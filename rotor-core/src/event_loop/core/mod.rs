@@ -24,6 +24,7 @@ use crate::event_loop::room_search::RoomSearch;
 use crate::event_loop::run_queue::RunQueue;
 use crate::event_loop::scheduler::Scheduler;
 use crate::event_loop::slots::Slots;
+use crate::log_limit::LogLimit;
 use crate::machine::Machine;
 use crate::response::Response;
 use crate::scope::AnyEnvironment;
@@ -45,6 +46,8 @@ pub(in crate::event_loop) struct Core<M: Machine, B> {
     posts: Arc<PostQueue<M>>,
     verdicts: Verdicts,
     drop_on_drain: Arc<DropOnDrain>,
+    /// Of the message that a machine's request to stop is refused, which each event may repeat.
+    refused_stops: LogLimit,
 }
 
 impl<M: Machine, B> Core<M, B> {
@@ -74,6 +77,7 @@ impl<M: Machine, B> Core<M, B> {
             posts: Arc::new(PostQueue::new(config.posts_max, wakes)),
             verdicts: Verdicts::new(config.scan_budget),
             drop_on_drain,
+            refused_stops: LogLimit::default(),
             config,
         })
     }
