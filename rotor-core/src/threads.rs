@@ -239,7 +239,7 @@ impl LoopGroup {
         let mut panic = None;
         while let Some((index, ended)) = self.next_ended() {
             match &ended {
-                Ok(exit) if !is_failure(exit) => {}
+                Ok(exit) if !is_failure(exit) => self.log_early_end(index, exit),
                 Ok(Err(error)) => {
                     let error = with_causes(error);
                     log::error!("loop {index} failed, and the others are stopped: {error}")
@@ -289,6 +289,15 @@ impl LoopGroup {
         let exit =
             ended.unwrap_or_else(|payload| Err(io::Error::other(Panicked::from_payload(payload))));
         Some(LoopOutcome { index, exit })
+    }
+
+    /// Logs that a loop has ended without being told to, while others go on: the process has fewer
+    /// loops from now on.
+    fn log_early_end(&self, index: usize, exit: &io::Result<Exit>) {
+        let others_go_on = self.threads.iter().any(Option::is_some) && !self.handle().is_ending();
+        if let (Ok(exit), true) = (exit, others_go_on) {
+            log::info!("loop {index} has ended ({exit:?}), and other loops of its group go on");
+        }
     }
 
     fn next_ended(&mut self) -> Option<(usize, std::thread::Result<io::Result<Exit>>)> {

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
+use rotor_core::threads::LoopGroup;
 use rotor_core::{
     Config, Event, EventSet, Exit, ExitPolicy, Infallible, Loop, Machine, OffloadPool, Response,
     Scope, Time,
@@ -239,4 +240,24 @@ fn machines_that_a_drain_drops_are_logged_by_type() {
     let machines = [("Line", false), ("Pool", false), ("Ends", true), ("Line", false)];
     assert_eq!(drain(&machines), ["the time of the drain is over: dropped 2 Line, 1 Pool"]);
     assert_eq!(drain(&[("Ends", true)]), [""; 0]);
+}
+
+#[test]
+fn the_end_of_one_loop_of_a_group_is_logged_unless_it_was_requested() {
+    let _alone = logger();
+    let start = |policy| {
+        let config = Config::new().exit(policy);
+        let make = move |_, _| Ok(Loop::<EndingMachine>::new(&config)?.instantiate(()));
+        LoopGroup::start(0..2, make).expect("they can be made")
+    };
+    start(ExitPolicy::WhenEmpty).join();
+    let logged = take_logged(Level::Info);
+    let texts = [0, 1].map(|index| {
+        vec![format!("loop {index} has ended (Empty), and other loops of its group go on")]
+    });
+    assert!(texts.contains(&logged), "{logged:?}");
+    let group = start(ExitPolicy::OnRequest);
+    group.handle().stop();
+    group.join();
+    assert_eq!(take_logged(Level::Info), Vec::<String>::new());
 }
