@@ -182,7 +182,7 @@ impl LoopHandle {
 impl LoopHandle {
     /// Returns whether a handle has told the loop to end, by stopping or draining it; an
     /// announcement of a drain counts. It stays `false` for a loop that ends by itself or that a
-    /// machine stops.
+    /// machine stops, and `true` for one that was told to end and is run again.
     #[doc(alias = "readiness")]
     pub fn is_ending(&self) -> bool {
         // A thread that sees this also sees a successor that was noted before.

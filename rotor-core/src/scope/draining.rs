@@ -47,6 +47,9 @@ impl<C> Scope<'_, C> {
     /// serving. `draining` is called again when there is none. Returns `false` when no other
     /// machine is left to serve: the machine may end.
     ///
+    /// Only machines of this loop count. If machines of other loops need this one as well, drain
+    /// its loop when those have ended.
+    ///
     /// ```
     /// # use rotor_core::{Calls, Machine, Response, Scope, Time, Infallible};
     /// # struct Counter { calls: Calls<u32, u32> }
