@@ -79,6 +79,9 @@ fn a_full_pool_returns_the_closure_and_wakes_nobody() {
         has_begun.recv().expect("the thread runs it");
         let _second = scope.offload(|| 2).expect("one may wait");
         let refused = scope.offload(|| 3).expect_err("no more");
+        let text =
+            "the pool has no room for another job (PoolBuilder::jobs_max), or no thread for it";
+        assert_eq!(refused.to_string(), text);
         assert_eq!(refused.into_job()(), 3);
         Response::ok(ResultWaiter(first))
     });

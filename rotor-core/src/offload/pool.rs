@@ -277,7 +277,9 @@ impl<F> fmt::Debug for OffloadFull<F> {
 
 impl<F> fmt::Display for OffloadFull<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no thread has room for another job (Config::offload_pool)")
+        f.write_str(
+            "the pool has no room for another job (PoolBuilder::jobs_max), or no thread for it",
+        )
     }
 }
 
