@@ -22,8 +22,9 @@ use crate::world::{DatagramEnd, Place, Shared};
 /// limit of UDP (RFC 768, RFC 791), is refused with `EMSGSIZE`, one to port 0 with `InvalidInput`.
 ///
 /// Datagrams between paths are never lost, duplicated or reordered, whatever the faults, as unix(7)
-/// says. If no socket is bound to the path, sending fails with `NotFound`; if that socket is
-/// connected to another peer, with `PermissionDenied`. A socket whose connected peer is gone gets
+/// says. If no socket is bound to the path, sending fails with `NotFound`, or with
+/// `ConnectionRefused` if one was bound to it before; if that socket is connected to another peer,
+/// with `PermissionDenied`. A socket whose connected peer is gone gets
 /// `ConnectionRefused`, and then, as on Linux, has no peer any more (`NotConnected`): a later
 /// socket at that path is a different one, to which it has to be connected anew.
 pub struct SimDatagram<A: Address> {
@@ -73,6 +74,7 @@ impl<A: Address> DatagramSocket for SimDatagram<A> {
         if world.datagrams.iter().any(|(_, other)| other.place == place) {
             return Err(address_in_use(address));
         }
+        world.remember_path(&place);
         let key = world.datagrams.insert(DatagramEnd {
             host,
             place,

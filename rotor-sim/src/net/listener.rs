@@ -110,6 +110,7 @@ impl<A: Address> Listener for SimListener<A> {
         if world.listeners.iter().any(is_taken) {
             return Err(address_in_use(address));
         }
+        world.remember_path(&place);
         let key = world.listeners.insert(ListenerEnd {
             host,
             place,

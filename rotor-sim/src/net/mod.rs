@@ -11,7 +11,10 @@
 //! unspecified or the loopback address means the host itself. There is no route to addresses of
 //! IPv6: connecting and sending to one fails with
 //! [`NetworkUnreachable`](std::io::ErrorKind::NetworkUnreachable). An IPv4-mapped address
-//! (`::ffff:10.0.0.1`) is the IPv4 address. Paths name sockets of the same host only.
+//! (`::ffff:10.0.0.1`) is the IPv4 address.
+//!
+//! Paths name sockets of the same host only. After the end of a socket, connecting to its path is
+//! refused, as if its file was still there; but the path can be bound again.
 
 mod address;
 mod datagram;

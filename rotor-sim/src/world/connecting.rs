@@ -32,7 +32,7 @@ impl World {
         }
         let Some(listener) = self.listener_at(&place) else {
             // There is no network between two sockets of one host: connect(2) fails at once.
-            return Err(io::ErrorKind::NotFound.into());
+            return Err(self.error_of_path(&place).into());
         };
         if self.roll_fault_at(Fault::ConnectRefused, host) {
             return Err(io::ErrorKind::ConnectionRefused.into());

@@ -130,8 +130,7 @@ impl World {
         let target = if is_to_peer { socket.peer_key } else { self.datagram_at(&to) };
         let Some(found) = target.and_then(|target| self.datagrams.get_mut(target)) else {
             let Some(socket) = self.datagrams.get_mut(key).filter(|_| is_to_peer) else {
-                // `ENOENT`.
-                return Err(io::ErrorKind::NotFound.into());
+                return Err(self.error_of_path(&to).into());
             };
             // `ECONNREFUSED`. From now on the socket has no peer, as on Linux.
             (socket.peer, socket.peer_key) = (None, None);
@@ -160,8 +159,7 @@ impl World {
 
     /// Returns the socket at a path, to which another socket is to be connected.
     pub(crate) fn resolve_peer(&self, key: Key, place: &Place) -> io::Result<Key> {
-        // `ENOENT`.
-        let target = self.datagram_at(place).ok_or(io::ErrorKind::NotFound)?;
+        let target = self.datagram_at(place).ok_or_else(|| self.error_of_path(place))?;
         let peer = self.datagrams.get(target).and_then(|target| target.peer_key);
         match peer {
             // `EPERM`: that socket accepts nothing that this one sends.

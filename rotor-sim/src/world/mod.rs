@@ -22,7 +22,9 @@ mod segments;
 mod sim_event;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -71,6 +73,8 @@ pub(crate) struct World {
     pub(crate) datagrams: Table<DatagramEnd>,
     /// Each with its host.
     pub(crate) jobs: Table<(u32, VirtualJob)>,
+    /// The paths to which sockets were bound, each with its host. Their files stay.
+    paths: BTreeSet<(u32, PathBuf)>,
     /// Pairs of hosts that cannot reach each other.
     pub(crate) partitions: Vec<Partition>,
     /// Grows with all progress: bytes, connections, jobs. A busy loop is one that takes turns
@@ -129,6 +133,7 @@ impl World {
             listeners: Table::new(),
             datagrams: Table::new(),
             jobs: Table::new(),
+            paths: BTreeSet::new(),
             partitions: Vec::new(),
             progress: 0,
             violation: None,
@@ -239,6 +244,24 @@ impl World {
             }
         }
         FIRST_PORT + self.hosts[host as usize].next_port
+    }
+
+    /// Remembers that a socket is bound to a place. The file of a path outlives the socket.
+    pub(crate) fn remember_path(&mut self, place: &Place) {
+        if let Place::Path(host, path) = place {
+            self.paths.insert((*host, path.clone()));
+        }
+    }
+
+    /// Returns why a path cannot be reached to which no socket is bound: nobody listens at its file
+    /// any more (`ECONNREFUSED`), or there is none (`ENOENT`).
+    fn error_of_path(&self, place: &Place) -> io::ErrorKind {
+        match place {
+            Place::Path(host, path) if self.paths.contains(&(*host, path.clone())) => {
+                io::ErrorKind::ConnectionRefused
+            }
+            _ => io::ErrorKind::NotFound,
+        }
     }
 
     fn is_bound(&self, host: u32, port: u16) -> bool {

@@ -3,12 +3,15 @@
 use std::cell::RefCell;
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use rotor_core::net::{ListenOptions, Listener, StreamSocket};
+use rotor_core::net::{DatagramSocket, ListenOptions, Listener, StreamSocket};
 use rotor_core::{EventSet, Response};
-use rotor_sim::net::{SimTcpListener, SimTcpStream};
+use rotor_sim::net::{
+    SimTcpListener, SimTcpStream, SimUnixDatagram, SimUnixListener, SimUnixStream,
+};
 use rotor_sim::{Crash, Failure, Fault, Faults, Host, Network, Sim};
 
 use crate::{
@@ -52,6 +55,29 @@ fn an_address_of_ipv6_is_unreachable_at_once_unless_it_is_mapped() -> Result<(),
     assert_eq!(sim.open_sockets(host), 1);
     sim.run_for(5 * MS)?;
     listener.borrow_mut().as_mut().expect("held").accept().expect("a connection");
+    Ok(())
+}
+
+#[test]
+fn a_path_is_found_but_refuses_after_the_end_of_its_socket() -> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let (host, _socket) = host_with_socket(&mut sim, "host", |scope| {
+        let [service, datagrams] = ["/run/service", "/run/datagrams"].map(PathBuf::from);
+        let mut sender = SimUnixDatagram::bind(&"/run/sender".into(), scope).expect("it is free");
+        let errors = |sender: &mut SimUnixDatagram| {
+            let stream = error_kind(SimUnixStream::connect(&service, scope));
+            let sent = error_kind(sender.send_to(b"?", &datagrams));
+            [stream, sent, error_kind(sender.connect(&datagrams))]
+        };
+        for expected in [ErrorKind::NotFound, ErrorKind::ConnectionRefused] {
+            assert_eq!(errors(&mut sender), [expected; 3]);
+            let options = ListenOptions::new();
+            SimUnixListener::bind(&service, &options, scope).expect("nobody has it");
+            SimUnixDatagram::bind(&datagrams, scope).expect("nobody has it");
+        }
+        sender
+    })?;
+    assert_eq!(sim.open_sockets(host), 1);
     Ok(())
 }
 

@@ -242,7 +242,7 @@ fn a_datagram_to_an_unbound_path_is_an_error_of_the_sender() -> Result<(), Failu
     assert_eq!((send(&one, "/b"), send(&third, "/b")), (Ok(1), Err(ErrorKind::PermissionDenied)));
     drop(one.borrow_mut().take());
     assert_eq!(error_kind(with_socket(&two, |two| two.send(b"?"))), ErrorKind::ConnectionRefused);
-    assert_eq!(send(&third, "/a"), Err(ErrorKind::NotFound));
+    assert_eq!(send(&third, "/a"), Err(ErrorKind::ConnectionRefused));
     Ok(())
 }
 
@@ -301,7 +301,7 @@ fn a_sender_to_a_full_path_gets_an_edge_when_there_is_room() -> Result<(), Failu
         sim.run_for(MS)?;
         assert_eq!(take_edges(&mut sim, host), [EventSet::WRITABLE]);
         let again = with_socket(&one, |one| one.send_to(b"?", &to)).map_err(|error| error.kind());
-        assert_eq!(again, if is_dropped { Err(ErrorKind::NotFound) } else { Ok(1) });
+        assert_eq!(again, if is_dropped { Err(ErrorKind::ConnectionRefused) } else { Ok(1) });
         if !is_dropped {
             with_socket(&two, |two| two.receive_from(&mut [0; 8])).expect("it is there");
         }
