@@ -5,8 +5,10 @@
 //! Left out is where loops may differ: how much fits into buffers, whether a write to a peer that is
 //! gone fails at once or a moment later, and what came first in one step.
 //!
-//! All of this is done once with the sockets themselves, and once with TLS over them.
+//! All of this is done once with the sockets themselves, and once with TLS over them. Datagram
+//! sockets have operations of their own (`datagrams`).
 
+mod datagrams;
 mod over_tls;
 mod script;
 mod settling;
@@ -34,10 +36,15 @@ fn seeds() -> u64 {
 }
 
 /// Plays a script on a loop, and returns what has happened.
-type Play = fn(&[Step], Settling) -> Vec<String>;
+type Play<S> = fn(&[S], Settling) -> Vec<String>;
 
 /// Plays the scripts of all seeds on mio and on another loop.
-fn compare(on_mio: Play, on_other: Play, settling: Settling) {
+fn compare<S>(
+    script: impl Fn(u64) -> Vec<S>,
+    on_mio: Play<S>,
+    on_other: Play<S>,
+    settling: Settling,
+) {
     for seed in 0..seeds() {
         let script = script(seed);
         let mut difference = None;
@@ -95,25 +102,25 @@ fn random_operations_return_the_same_on_io_uring_as_on_mio() {
     match <OnUring as OnLoop>::refusal() {
         Some(refusal) => eprintln!("skipped: {refusal}"),
         None => {
-            compare(at_address::<Mio>, at_address::<OnUring>, Settling::ON_KERNEL);
-            compare(at_path::<Mio>, at_path::<OnUring>, Settling::ON_KERNEL);
+            compare(script, at_address::<Mio>, at_address::<OnUring>, Settling::ON_KERNEL);
+            compare(script, at_path::<Mio>, at_path::<OnUring>, Settling::ON_KERNEL);
             let on_uring = at_address_over_tls::<OnUring>;
-            compare(at_address_over_tls::<Mio>, on_uring, Settling::ON_KERNEL);
+            compare(script, at_address_over_tls::<Mio>, on_uring, Settling::ON_KERNEL);
         }
     }
 }
 
 #[test]
 fn random_operations_return_the_same_on_smoltcp_as_on_mio() {
-    compare(at_address::<Mio>, at_address::<OnSmoltcp>, Settling::IN_VIRTUAL_TIME);
+    compare(script, at_address::<Mio>, at_address::<OnSmoltcp>, Settling::IN_VIRTUAL_TIME);
     let on_smoltcp = at_address_over_tls::<OnSmoltcp>;
-    compare(at_address_over_tls::<Mio>, on_smoltcp, Settling::IN_VIRTUAL_TIME);
+    compare(script, at_address_over_tls::<Mio>, on_smoltcp, Settling::IN_VIRTUAL_TIME);
 }
 
 #[test]
 fn random_operations_return_the_same_in_the_simulator_as_on_mio() {
-    compare(at_address::<Mio>, at_address::<Simulated>, Settling::IN_VIRTUAL_TIME);
-    compare(at_path::<Mio>, at_simulated_path, Settling::IN_VIRTUAL_TIME);
+    compare(script, at_address::<Mio>, at_address::<Simulated>, Settling::IN_VIRTUAL_TIME);
+    compare(script, at_path::<Mio>, at_simulated_path, Settling::IN_VIRTUAL_TIME);
     let simulated = at_address_over_tls::<Simulated>;
-    compare(at_address_over_tls::<Mio>, simulated, Settling::IN_VIRTUAL_TIME);
+    compare(script, at_address_over_tls::<Mio>, simulated, Settling::IN_VIRTUAL_TIME);
 }
