@@ -56,7 +56,7 @@ pub const ROUTE_BODY_BYTES_MAX: usize = 64 << 10;
 /// | a path that no route has, if there is no [`fallback`](Router::fallback) | 404 |
 /// | a parameter that is not a number, if one is expected | 404 |
 /// | a path that has routes, but for other methods | 405, with `Allow`; 204 for OPTIONS |
-/// | a body of another type than expected, of no type, or compressed | 415 |
+/// | a body of another type than expected, of no type, or compressed (then with `Accept-Encoding: identity`) | 415 |
 /// | a body that is longer than [`body_bytes_max`](Router::body_bytes_max) | 413 |
 /// | a body that is not JSON, nested too deep, or not UTF-8 | 400 |
 /// | JSON of another shape | 422 |
