@@ -298,6 +298,10 @@ fn a_protocol_without_limits_on_a_stream_stops_reading_at_high_water() {
         assert!(sent < 1 << 20, "nothing holds it back");
     }
     assert!(sent >= 65_000, "{sent}");
+    server.grant_window(1, 1 << 22);
+    server.grant_window(0, 1 << 22);
+    assert_eq!(server.requests[&1].body.len(), sent);
+    assert!(server.send_body(1, 1_000, false), "it goes on");
 }
 
 #[test]
