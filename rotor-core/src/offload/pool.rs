@@ -19,6 +19,10 @@ use super::work::OffloadJob;
 /// to another pool. A pool without jobs has no threads, unless
 /// [`threads_min`](PoolBuilder::threads_min) says otherwise. When the last clone is dropped, the
 /// waiting jobs are dropped, and each thread ends after its current job.
+///
+/// Nothing waits for these threads at the end of the process: a job that still runs when `main`
+/// returns is cut off. If it must be finished, keep its future in a machine that does not end
+/// before it. A drain waits for that machine, within its time limit.
 #[doc(alias = "thread pool")]
 #[doc(alias = "spawn_blocking")]
 #[doc(alias = "executor")]
