@@ -10,7 +10,8 @@ use std::time::Duration;
 /// A point in loop time: whole nanoseconds since the epoch of the process, or of the simulation.
 ///
 /// All loops of a process share one epoch, so their times can be compared and sent in messages. A
-/// `Time` has no relation to the calendar; for that, use wall-clock time.
+/// `Time` has no relation to the calendar; for that, use wall-clock time. While the computer
+/// sleeps, loop time stands still on Linux.
 ///
 /// Arithmetic saturates at [`Time::ZERO`] and [`Time::NEVER`]: a deadline computed from a number
 /// that a peer sent may be useless, but it can neither panic nor wrap around into the past. The

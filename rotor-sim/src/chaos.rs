@@ -66,7 +66,7 @@ impl Sim {
         self.pause_host(host.index, time);
     }
 
-    /// Moves the clock forward while nothing happens, as after the machine was suspended.
+    /// Moves the clock forward while nothing happens, as after the process was stopped.
     pub fn jump(&mut self, time: Duration) {
         self.world.borrow_mut().now += time;
     }

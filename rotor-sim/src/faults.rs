@@ -106,7 +106,7 @@ faults! {
     DatagramTwice: Datagram, 0.05;
     /// A UDP datagram that arrives up to 200 ms later, so that others overtake it.
     DatagramLate: Datagram, 0.1;
-    /// The clock jumps forward by up to a minute, as after the machine was suspended.
+    /// The clock jumps forward by up to a minute, as after the process was stopped.
     ClockJump: Clock, 0.01;
     /// The wall clock of a host steps by up to an hour, forward or back.
     WallStep: Clock, 0.02;
