@@ -1,13 +1,20 @@
-//! The log lines of a server about requests that no handler sees. A separate test program, since a
-//! process has one log.
+//! The log lines of a server about requests that no handler sees, and of a client whose server ends
+//! the connection. A separate test program, since a process has one log.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
+use rotor_core::{Future, Time};
 use rotor_http::Status;
+use rotor_http::client::{
+    self, ClientConfig, ClientResult, ConnectionSeed, Fetch, Http2Config, Job, Offer, RequestSource,
+};
+use rotor_http::h2::ErrorCode;
+use rotor_http::h2::frame_writer;
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig,
 };
+use rotor_stream::Fatal;
 use rotor_stream::testing::Driver;
 
 static LINES: Mutex<Vec<(Level, String)>> = Mutex::new(Vec::new());
@@ -95,6 +102,43 @@ impl Server for WrongServer {
     }
 }
 
+/// Has one request, whose outcome does not matter.
+#[derive(Default)]
+struct OneRequest {
+    future: Option<Future<ClientResult<Fetch<()>>>>,
+}
+
+impl RequestSource<Fetch<()>> for OneRequest {
+    fn next(&mut self, _: bool, scope: &mut Scope<'_, ()>) -> Offer<Fetch<()>> {
+        if self.future.is_some() {
+            return Offer::Idle;
+        }
+        let (port, future) = scope.create_future();
+        self.future = Some(future);
+        Offer::Job(Job::new(Fetch::get("/").host("h"), Time::NEVER, port))
+    }
+
+    fn return_job(&mut self, _: Job<Fetch<()>>, _: &mut Scope<'_, ()>) {}
+
+    fn not_connected(self, _: Fatal, _: &mut Scope<'_, ()>) {}
+}
+
+/// The log lines of a client of HTTP/2 whose server sends GOAWAY with this code.
+fn logged_after_goaway(code: ErrorCode) -> Vec<(Level, String)> {
+    let http2 = Http2Config::new().prior_knowledge(true);
+    let config = Arc::new(ClientConfig::new().http2(http2));
+    let seed = ConnectionSeed::new(OneRequest::default(), config);
+    let mut driver = Driver::<client::Connection<Fetch<()>, OneRequest>>::new(seed, ());
+    driver.settle();
+    take_lines();
+    let mut frames = Vec::new();
+    frame_writer::settings(&[], &mut frames);
+    frames.extend_from_slice(&frame_writer::go_away(1, code));
+    driver.send(&frames);
+    let lines = take_lines().into_iter();
+    lines.filter(|(_, line)| line.contains(&format!("{code:?}"))).collect()
+}
+
 #[test]
 fn the_log_says_why_a_request_is_refused_and_a_connection_lost() {
     log::set_logger(&Lines).expect("the first logger");
@@ -121,6 +165,16 @@ fn the_log_says_why_a_request_is_refused_and_a_connection_lost() {
         lost[0].starts_with("machine 0v0 lost its connection: the connection broke: "),
         "{lost:?}"
     );
+
+    // An error is for the operator, who has chosen the server, but only once in a while.
+    for (code, expected) in [
+        (ErrorCode::NoError, Level::Debug),
+        (ErrorCode::EnhanceYourCalm, Level::Warn),
+        (ErrorCode::EnhanceYourCalm, Level::Debug),
+    ] {
+        let lines = logged_after_goaway(code);
+        assert!(matches!(lines[..], [(level, _)] if level == expected), "{lines:?}");
+    }
 
     let seed = HttpSeed::new((), ServerConfig::new());
     Driver::<Connection<WrongServer>>::new(seed, ()).send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
