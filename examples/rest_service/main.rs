@@ -10,9 +10,9 @@
 //!
 //! `GET /notes?limit=20` lists the notes, `POST /notes` adds one (`{"text": ".."}`), `GET` and
 //! `DELETE` of `/notes/ID` return or remove one. `GET /later` answers after a tenth of a second.
-//! Below `/static` are the files of a directory. Every error is JSON too. Handlers are async
-//! functions; each asks the database on a thread of the pool, which has a connection of its own,
-//! and waits for the answer.
+//! Below `/static` are the files of a directory. Every error is JSON too, except those of files.
+//! Handlers are async functions; each asks the database on a thread of the pool, which has a
+//! connection of its own, and waits for the answer.
 //!
 //! It listens on 127.0.0.1:3000, keeps the notes in `notes.sqlite` and serves the files of the
 //! current directory unless told otherwise. On SIGINT or SIGTERM, requests in progress are finished
