@@ -8,8 +8,8 @@ use std::time::Duration;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use rotor_core::threads::LoopGroup;
 use rotor_core::{
-    Config, Event, EventSet, Exit, ExitPolicy, Infallible, Loop, Machine, OffloadPool, Response,
-    Scope, Time,
+    Config, Event, EventSet, Exit, ExitPolicy, Infallible, Loop, Machine, OffloadPool, Permits,
+    Response, Scope, Time,
 };
 
 struct MemoryLogger(Mutex<Vec<(Level, String)>>);
@@ -260,4 +260,22 @@ fn the_end_of_one_loop_of_a_group_is_logged_unless_it_was_requested() {
     group.handle().stop();
     group.join();
     assert_eq!(take_logged(Level::Info), Vec::<String>::new());
+}
+
+#[test]
+fn a_detached_job_that_is_not_run_is_logged() {
+    let _alone = logger();
+    let (pool, permits) = (OffloadPool::new(1, 4), Permits::new(0));
+    let mut creator = Loop::<EndingMachine>::new(&Config::new()).expect("there are descriptors");
+    let ended = creator.add_machine_with(|scope| {
+        let job = scope.job(|_| panic!("it is begun")).on(&pool).permits(&permits);
+        job.start_detached::<()>().expect("there is room");
+        Response::done()
+    });
+    assert!(ended.is_err());
+    while permits.waiting() == 0 {
+        std::thread::yield_now();
+    }
+    permits.close();
+    assert_eq!(take_logged(Level::Warn), ["a detached job was not begun: its permits were closed"]);
 }

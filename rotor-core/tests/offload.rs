@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rotor_core::{
     Config, EarlyScope, Exit, Future, FutureError, Infallible, Job, Loop, Machine, OffloadPool,
-    Outcome, PoolStats, Response, Scope,
+    Outcome, Permits, PoolStats, Response, Scope,
 };
 
 /// Waits for one result, and records its outcome in the context.
@@ -260,6 +260,39 @@ fn a_job_whose_future_was_dropped_is_not_started() {
         assert_eq!(pool.stats().panicked, 0, "it was begun");
         thread::yield_now();
     }
+}
+
+#[test]
+fn a_detached_job_runs_although_its_machine_has_ended() {
+    let (pool, permits) = (OffloadPool::new(1, 4), Permits::new(1));
+    let config = Config::new().offload_pool(pool.clone());
+    let (release, released) = mpsc::channel::<()>();
+    let (done, has_done) = mpsc::channel();
+    let mut creator = Loop::<ResultWaiter>::new(&config).expect("a loop");
+    // Its only thread is held, and then its permit.
+    let blocked = creator.add_machine_with(|scope| {
+        let hold = move |_: &Job<'_>| released.recv().is_err();
+        scope.job(hold).start_detached().expect("there is room");
+        for permits in [None, Some(&permits)] {
+            let done = done.clone();
+            let job = scope.job(move |job: &Job<'_>| done.send(job.is_cancelled()));
+            let job = permits.into_iter().fold(job, |job, permits| job.permits(permits));
+            job.start_detached().expect("some may wait");
+        }
+        Response::done()
+    });
+    assert!(blocked.is_err(), "the machine has ended at once");
+    let stats = creator.stats();
+    drop(creator);
+    let held = permits.try_take().expect("it is free");
+    drop((release, done));
+    assert_eq!(has_done.recv(), Ok(false));
+    while permits.waiting() == 0 {
+        thread::yield_now();
+    }
+    drop(held);
+    assert_eq!(has_done.recv(), Ok(false));
+    assert_eq!((settled(&pool).cancelled, stats.read().unclaimed), (0, 0));
 }
 
 #[test]

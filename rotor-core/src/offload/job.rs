@@ -76,6 +76,31 @@ pub(crate) struct ClosureJob<T, F> {
     pub(crate) permits: Option<Permits>,
     /// The permit, once the job has it.
     pub(crate) permit: Option<Permit>,
+    /// The job runs although nobody waits for its result.
+    pub(crate) is_detached: bool,
+}
+
+impl<T, F> ClosureJob<T, F> {
+    /// Returns whether the job need not be done any more.
+    fn is_cancelled(&self) -> bool {
+        !self.is_detached && self.port.is_cancelled()
+    }
+
+    /// Reports that the job is not done. If it is detached, only the log is left for that.
+    fn lose(self, lost: FutureError) {
+        let ClosureJob { f, port, is_detached, .. } = self;
+        if is_detached {
+            let why = match lost {
+                FutureError::Late => "it was too late (begin_before)",
+                FutureError::Cancelled => "its permits were closed",
+                FutureError::Dropped | FutureError::Panicked => "its pool is gone",
+            };
+            log_guarded!(warn, "a detached job was not begun: {why}");
+        }
+        port.fail(lost);
+        // The closure is foreign code: even if its drop panics, the other jobs must be seen to.
+        drop_guarded(f, "a job that was not begun");
+    }
 }
 
 impl<T, F> OffloadWork for ClosureJob<T, F>
@@ -89,7 +114,7 @@ where
             permit.note_used();
         }
         // The result is no longer wanted, so work that has not begun is skipped.
-        if self.port.is_cancelled() {
+        if self.is_cancelled() {
             self.in_flight.count_unclaimed();
             return JobEnd::Cancelled;
         }
@@ -98,7 +123,7 @@ where
         // next job may have been queued after that: then it has not waited at all, and may be too
         // late all the same.
         if queued_for >= self.begin_before.within {
-            self.port.fail(FutureError::Late);
+            self.lose(FutureError::Late);
             return JobEnd::Late;
         }
         if let Some(permits) = self.permits.take() {
@@ -121,11 +146,11 @@ where
     T: Send + 'static,
 {
     fn execute(self, begun: &JobStart<'_>) {
-        let ClosureJob { f, port, in_flight, begin_before, mut permit, .. } = self;
+        let ClosureJob { f, port, in_flight, begin_before, mut permit, is_detached, .. } = self;
         if let Some(permit) = &mut permit {
             permit.note_used();
         }
-        let is_cancelled = || port.is_cancelled();
+        let is_cancelled = || !is_detached && port.is_cancelled();
         let begin_before = begin_before.time;
         // A panic in `f` drops the port during unwinding, which completes the future.
         let value = f(&Job {
@@ -138,7 +163,7 @@ where
         drop(permit);
         let unclaimed = port.set(value);
         // Counted before it is dropped, at the end of this function, because that may panic.
-        if unclaimed.is_err() {
+        if unclaimed.is_err() && !is_detached {
             in_flight.count_unclaimed();
         }
     }
@@ -168,7 +193,7 @@ where
     fn leave_queue_on_cancel(&self, queue: Weak<dyn WaiterQueue>, place: u64) -> bool {
         let kept_place = self.kept_place.as_ref();
         kept_place.is_none_or(|kept| kept.leave_queue_on_close(queue.clone(), place))
-            && self.work.port.leave_queue_on_cancel(queue, place)
+            && (self.work.is_detached || self.work.port.leave_queue_on_cancel(queue, place))
     }
 
     fn give(mut self: Box<Self>, permit: Permit) {
@@ -178,15 +203,11 @@ where
 
     fn fail(self: Box<Self>, lost: FutureError) {
         // The pool will find that it is cancelled, count that, and free its place.
-        if self.work.port.is_cancelled() {
+        if self.work.is_cancelled() {
             return self.requeue();
         }
         let is_pool_closed = self.kept_place.as_ref().is_some_and(|kept| kept.is_pool_closed());
-        let ClosureJob { f, port, .. } = *self.work;
-        port.fail(if is_pool_closed { FutureError::Dropped } else { lost });
-        // The closure is foreign code: even if its drop panics, the others in the queue must be
-        // notified.
-        drop_guarded(f, "a job without a permit");
+        self.work.lose(if is_pool_closed { FutureError::Dropped } else { lost });
     }
 }
 

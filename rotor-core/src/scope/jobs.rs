@@ -26,6 +26,7 @@ pub(super) struct JobOptions<'a> {
     begin_before: BeginBefore,
     permits: Option<&'a Permits>,
     batch: Option<&'a Batch>,
+    is_detached: bool,
 }
 
 impl<'a> JobOptions<'a> {
@@ -39,7 +40,8 @@ impl<'a> JobOptions<'a> {
 impl Default for JobOptions<'_> {
     fn default() -> Self {
         let begin_before = BeginBefore::NEVER;
-        JobOptions { order: JobOrder::default(), begin_before, permits: None, batch: None }
+        let order = JobOrder::default();
+        JobOptions { order, begin_before, permits: None, batch: None, is_detached: false }
     }
 }
 
@@ -51,10 +53,11 @@ impl<C> Scope<'_, C> {
     /// [`FutureError::Dropped`](crate::FutureError::Dropped) if the pool ended first. On a
     /// simulated loop the work takes virtual time instead.
     ///
-    /// Dropping the future before a thread has begun the job cancels the job. If it is dropped
-    /// later, or this machine has ended, the result is dropped.
+    /// Dropping the future before a thread has begun the job cancels the job, as does the end of
+    /// this machine. If either happens later, the result is dropped.
     /// [`Stats::unclaimed`](crate::Stats::unclaimed) counts both. [`job`](Scope::job) does the same
-    /// with more options.
+    /// with more options; one is to run the job in any case
+    /// ([`start_detached`](JobBuilder::start_detached)).
     ///
     /// ```
     /// # use rotor_core::{Future, OffloadFull, Scope};
@@ -128,10 +131,16 @@ impl<C> Scope<'_, C> {
             let (port, future) = future::channel(waiter, OnCancel::Nobody);
             given = Some(future);
             let in_flight = InFlightGuard::begin(&self.environment.jobs);
-            let JobOptions { begin_before, permits, .. } = *options;
-            let permits = permits.cloned();
-            let f = wrap(work);
-            Box::new(ClosureJob { f, port, in_flight, begin_before, permits, permit: None })
+            let JobOptions { begin_before, permits, is_detached, .. } = *options;
+            Box::new(ClosureJob {
+                f: wrap(work),
+                port,
+                in_flight,
+                begin_before,
+                permits: permits.cloned(),
+                permit: None,
+                is_detached,
+            })
         });
         match work {
             Some(work) => Err(OffloadFull(work)),
@@ -209,6 +218,38 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
         T: Send + 'static,
     {
         self.scope.submit(self.f, |work| work, &self.options)
+    }
+
+    /// Gives the job to the pool, which runs it whatever becomes of this machine: for work after
+    /// the answer, such as a line of an audit log, or a file to be removed. The result is dropped.
+    ///
+    /// [`Job::is_cancelled`] stays `false`. A panic is logged. If the job is not begun, because it
+    /// was too late or its permits were closed, the log has a warning. No program waits for such
+    /// jobs: those that wait for a thread when the last handle to their pool is dropped, or when
+    /// the process ends, are lost.
+    ///
+    /// ```
+    /// # use rotor_core::Scope;
+    /// fn remove<C>(file: std::path::PathBuf, scope: &Scope<'_, C>) {
+    ///     let removed = scope.job(move |_| drop(std::fs::remove_file(file))).start_detached();
+    ///     if removed.is_err() {
+    ///         log::warn!("a file stays: too many jobs wait");
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](JobBuilder::start).
+    #[doc(alias = "detach")]
+    #[doc(alias = "fire and forget")]
+    pub fn start_detached<T>(mut self) -> Result<(), OffloadFull<F>>
+    where
+        F: FnOnce(&Job<'_>) -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.options.is_detached = true;
+        self.start().map(drop)
     }
 }
 
