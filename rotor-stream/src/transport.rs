@@ -148,13 +148,14 @@ impl<'a> Transport<'a> {
         ConnectionInfo { socket: self.socket }
     }
 
-    /// Returns the address of the peer; `None` if it has none (Unix sockets). This costs a system
-    /// call.
+    /// Returns the address of the peer; `None` if it has none (Unix sockets), or if the transport has
+    /// no socket, as on a stream of HTTP/2. This costs a system call.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         self.socket?.peer_address()
     }
 
-    /// Returns the local address; `None` if there is none. This costs a system call.
+    /// Returns the local address; `None` if there is none, as for
+    /// [`peer_address`](Transport::peer_address). This costs a system call.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.socket?.local_address()
     }
