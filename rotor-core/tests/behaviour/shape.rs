@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use rotor_core::{
-    Broadcast, Call, Calls, Deadline, EventSet, Exit, Future, LoopHandle, Mailbox, Notifier,
-    Outcome, Port, Response, Scope, SendError, Sender, Service, Stats, StatsHandle, Time, Token,
-    net, threads,
+    Broadcast, Call, Calls, Deadline, EventSet, Exit, Future, Infallible, Loop, LoopHandle,
+    LoopInstance, Machine, Mailbox, Notifier, Outcome, Port, Response, Scope, SendError, Sender,
+    Service, Stats, StatsHandle, Time, Token, net, threads,
 };
 
 use crate::actor::Actor;
@@ -63,4 +63,21 @@ fn public_types_are_send_and_sync_as_promised() {
     assert_send::<threads::LoopGroup>();
     assert_send::<net::TcpStream>();
     assert_send::<net::Either<net::TcpStream, net::UnixStream>>();
+}
+
+#[test]
+fn a_loop_is_send_if_its_machines_seeds_and_context_are() {
+    fn assert_send<T: Send>() {}
+    fn assert_loop_is_send<M: Machine<Seed: Send, Context: Send> + Send>() {
+        assert_send::<Loop<M>>();
+        assert_send::<LoopInstance<M>>();
+    }
+    assert_loop_is_send::<SendMachine>();
+}
+
+struct SendMachine;
+
+impl Machine for SendMachine {
+    type Context = ();
+    type Seed = Infallible;
 }
