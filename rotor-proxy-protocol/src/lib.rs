@@ -17,7 +17,7 @@
 //! use rotor::net::{ListenOptions, TcpListener, TcpStream};
 //! use rotor::{Config, Loop, Scope};
 //! use rotor::proxy_protocol::{ProxyListener, ProxyProtocol, ProxyProtocolConfig, ProxyStream};
-//! use rotor::stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
+//! use rotor::stream::{Accept, AcceptConfig, Exception, Intent, Matched, Protocol, Stream, Transport};
 //! use std::io::Write;
 //! use std::net::SocketAddr;
 //! use std::time::Duration;
@@ -44,6 +44,11 @@
 //!             return Intent::error(error);
 //!         }
 //!         Intent::of(self).keep().deadline(scope.now() + Duration::from_secs(60))
+//!     }
+//!
+//!     /// The peer has ended its side: what was written still goes out.
+//!     fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+//!         Intent::done()
 //!     }
 //! }
 //!

@@ -14,7 +14,7 @@
 //! use std::io::Write;
 //!
 //! use rotor::net::ListenOptions;
-//! use rotor::stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
+//! use rotor::stream::{Accept, AcceptConfig, Exception, Intent, Matched, Protocol, Stream, Transport};
 //! use rotor::{BoxError, Config, Loop, Scope};
 //! use rotor_smoltcp::{
 //!     MemoryConfig, MemoryDevice, Smoltcp, SmoltcpTcpListener, SmoltcpTcpStream, StackConfig,
@@ -41,6 +41,11 @@
 //!         }
 //!         transport.input.clear();
 //!         Intent::of(self).keep().no_deadline()
+//!     }
+//!
+//!     /// The peer has ended its side: what was written still goes out.
+//!     fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+//!         Intent::done()
 //!     }
 //! }
 //!

@@ -16,7 +16,7 @@
 //! # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; pub use rotor_tls as tls; }
 //! use rotor::net::{ListenOptions, TcpListener, TcpStream};
 //! use rotor::{Config, Loop, Scope};
-//! use rotor::stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
+//! use rotor::stream::{Accept, AcceptConfig, Exception, Intent, Matched, Protocol, Stream, Transport};
 //! use rotor::tls::{Identity, TlsListener, TlsServer, TlsServerConfig, TlsStream};
 //! use std::io::Write;
 //! use std::net::SocketAddr;
@@ -43,6 +43,11 @@
 //!         }
 //!         line.consume(transport.input);
 //!         Intent::of(self).keep().deadline(scope.now() + Duration::from_secs(60))
+//!     }
+//!
+//!     /// The peer has ended its side: what was written still goes out.
+//!     fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+//!         Intent::done()
 //!     }
 //! }
 //!

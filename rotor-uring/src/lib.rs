@@ -12,7 +12,7 @@
 //!
 //! use rotor::net::{IpNet, ListenOptions};
 //! use rotor::{Backend, BoxError, Config, Loop, Scope};
-//! use rotor::stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
+//! use rotor::stream::{Accept, AcceptConfig, Exception, Intent, Matched, Protocol, Stream, Transport};
 //! use rotor_uring::{Choice, OnAnyLoop, UringConfig, choose};
 //!
 //! struct Echo;
@@ -31,6 +31,11 @@
 //!         }
 //!         transport.input.clear();
 //!         Intent::of(self).keep().no_deadline()
+//!     }
+//!
+//!     /// The peer has ended its side: what was written still goes out.
+//!     fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+//!         Intent::done()
 //!     }
 //! }
 //!
