@@ -263,19 +263,30 @@ fn the_end_of_one_loop_of_a_group_is_logged_unless_it_was_requested() {
 }
 
 #[test]
-fn a_detached_job_that_is_not_run_is_logged() {
+fn detached_jobs_that_are_not_run_are_logged_once_in_a_while() {
     let _alone = logger();
-    let (pool, permits) = (OffloadPool::new(1, 4), Permits::new(0));
-    let mut creator = Loop::<EndingMachine>::new(&Config::new()).expect("there are descriptors");
-    let ended = creator.add_machine_with(|scope| {
-        let job = scope.job(|_| panic!("it is begun")).on(&pool).permits(&permits);
-        job.start_detached::<()>().expect("there is room");
-        Response::done()
-    });
-    assert!(ended.is_err());
-    while permits.waiting() == 0 {
-        std::thread::yield_now();
+    let pool = OffloadPool::new(1, 4);
+    // Permits that are closed, and permits whose last handle is dropped.
+    for (close, why) in [(true, "its permits were closed"), (false, "its permits are gone")] {
+        let permits = Permits::new(0);
+        let mut creator =
+            Loop::<EndingMachine>::new(&Config::new()).expect("there are descriptors");
+        let ended = creator.add_machine_with(|scope| {
+            for _ in 0..2 {
+                let job = scope.job(|_| panic!("it is begun")).on(&pool).permits(&permits);
+                job.start_detached::<()>().expect("there is room");
+            }
+            Response::done()
+        });
+        assert!(ended.is_err());
+        while permits.waiting() < 2 || pool.stats().running > 0 {
+            std::thread::yield_now();
+        }
+        if close {
+            permits.close();
+        }
+        drop(permits);
+        let text = format!("a detached job was not begun: {why} (0 such messages were suppressed)");
+        assert_eq!(take_logged(Level::Warn), [text]);
     }
-    permits.close();
-    assert_eq!(take_logged(Level::Warn), ["a detached job was not begun: its permits were closed"]);
 }

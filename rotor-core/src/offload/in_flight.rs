@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
+use crate::log_limit::LogLimit;
 use crate::sync::{spins, thread};
 
 /// Counts that a loop and the threads that run its jobs share.
@@ -11,6 +12,8 @@ use crate::sync::{spins, thread};
 pub(crate) struct JobCounts {
     in_flight: AtomicUsize,
     unclaimed: AtomicU64,
+    /// Of the message that a detached job was not begun.
+    lost_jobs: LogLimit,
 }
 
 impl JobCounts {
@@ -33,6 +36,11 @@ impl InFlightGuard {
     pub(crate) fn begin(counts: &Arc<JobCounts>) -> InFlightGuard {
         counts.in_flight.fetch_add(1, Relaxed);
         InFlightGuard(counts.clone())
+    }
+
+    /// Returns the limit of the message that a detached job was not begun.
+    pub(crate) fn lost_jobs(&self) -> &LogLimit {
+        &self.0.lost_jobs
     }
 
     /// Records that the receiver of the result was gone.

@@ -86,16 +86,17 @@ impl<T, F> ClosureJob<T, F> {
         !self.is_detached && self.port.is_cancelled()
     }
 
-    /// Reports that the job is not done. If it is detached, only the log is left for that.
-    fn lose(self, lost: FutureError) {
-        let ClosureJob { f, port, is_detached, .. } = self;
-        if is_detached {
-            let why = match lost {
-                FutureError::Late => "it was too late (begin_before)",
-                FutureError::Cancelled => "its permits were closed",
-                FutureError::Dropped | FutureError::Panicked => "its pool is gone",
-            };
-            log_guarded!(warn, "a detached job was not begun: {why}");
+    /// Reports that the job is not done. If it is detached, only the log is left for that, with a
+    /// limit by this clock: under load each request may have such a job.
+    fn lose(self, lost: FutureError, why: &str, clock: Option<Clock>) {
+        let ClosureJob { f, port, in_flight, is_detached, .. } = self;
+        // A simulated loop has no clock here: its log has the first one.
+        let now = clock.map_or(Time::ZERO, |clock| clock.now());
+        if is_detached && let Some(suppressed) = in_flight.lost_jobs().try_pass(now) {
+            log_guarded!(
+                warn,
+                "a detached job was not begun: {why} ({suppressed} such messages were suppressed)"
+            );
         }
         port.fail(lost);
         // The closure is foreign code: even if its drop panics, the other jobs must be seen to.
@@ -123,7 +124,7 @@ where
         // next job may have been queued after that: then it has not waited at all, and may be too
         // late all the same.
         if queued_for >= self.begin_before.within {
-            self.lose(FutureError::Late);
+            self.lose(FutureError::Late, "it was too late (begin_before)", begun.clock());
             return JobEnd::Late;
         }
         if let Some(permits) = self.permits.take() {
@@ -172,8 +173,9 @@ where
     /// the job runs on the thread that returns the permit.
     fn wait_for_permit(self: Box<Self>, permits: &Permits, begun: &JobStart<'_>) {
         let kept_place = begun.keep_place();
-        let queued_for = begun.queued_for();
-        permits.take_or_enqueue(Box::new(PermitRequest { work: self, kept_place, queued_for }));
+        let (queued_for, clock) = (begun.queued_for(), begun.clock());
+        let request = PermitRequest { work: self, kept_place, queued_for, clock };
+        permits.take_or_enqueue(Box::new(request));
     }
 }
 
@@ -183,6 +185,8 @@ struct PermitRequest<T, F> {
     /// Its place in the pool, if the backend has one.
     kept_place: Option<Box<dyn KeptPlace>>,
     queued_for: Duration,
+    /// The clock of that pool.
+    clock: Option<Clock>,
 }
 
 impl<T, F> JobWaiter for PermitRequest<T, F>
@@ -207,7 +211,12 @@ where
             return self.requeue();
         }
         let is_pool_closed = self.kept_place.as_ref().is_some_and(|kept| kept.is_pool_closed());
-        self.work.lose(if is_pool_closed { FutureError::Dropped } else { lost });
+        let (lost, why) = match lost {
+            _ if is_pool_closed => (FutureError::Dropped, "its pool is gone"),
+            FutureError::Cancelled => (lost, "its permits were closed"),
+            _ => (lost, "its permits are gone"),
+        };
+        self.work.lose(lost, why, self.clock);
     }
 }
 

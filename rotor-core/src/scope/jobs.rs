@@ -224,9 +224,9 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
     /// the answer, such as a line of an audit log, or a file to be removed. The result is dropped.
     ///
     /// [`Job::is_cancelled`] stays `false`. A panic is logged. If the job is not begun, because it
-    /// was too late or its permits were closed, the log has a warning. No program waits for such
-    /// jobs: those that wait for a thread when the last handle to their pool is dropped, or when
-    /// the process ends, are lost.
+    /// was too late, or its permits were closed or are gone, the log has a warning, at most one in
+    /// ten seconds. No program waits for such jobs: those that wait for a thread when the last
+    /// handle to their pool is dropped, or when the process ends, are lost.
     ///
     /// ```
     /// # use rotor_core::Scope;
