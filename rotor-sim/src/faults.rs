@@ -106,6 +106,8 @@ faults! {
     DatagramTwice: Datagram, 0.05;
     /// A UDP datagram that arrives up to 200 ms later, so that others overtake it.
     DatagramLate: Datagram, 0.1;
+    /// A datagram socket that finds no free descriptor (`EMFILE`) when it is bound.
+    DatagramExhausted: Datagram, 0.02;
     /// The clock jumps forward by up to a minute, as after the process was stopped.
     ClockJump: Clock, 0.01;
     /// The wall clock of a host steps by up to an hour, forward or back.

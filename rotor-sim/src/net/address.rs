@@ -4,12 +4,19 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use rotor_core::net::ListenError;
+
 use crate::world::Place;
 
-/// The error for an address that is already in use. It names the address, as the errors of the
-/// kernel's sockets do.
+/// The error for an address that is already in use.
 pub(super) fn address_in_use<A: Address>(address: &A) -> io::Error {
-    io::Error::new(io::ErrorKind::AddrInUse, format!("cannot listen on {}", address.text()))
+    bind_error(address, io::ErrorKind::AddrInUse.into())
+}
+
+/// The error for an address to which no socket can be bound. It names the address, as the errors of
+/// the kernel's sockets do.
+pub(super) fn bind_error<A: Address>(address: &A, cause: io::Error) -> io::Error {
+    ListenError::on(&address.text())(cause)
 }
 
 /// The address of a simulated socket: a [`SocketAddr`] or a [`PathBuf`]. Sealed: there are no

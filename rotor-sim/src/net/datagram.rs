@@ -10,8 +10,9 @@ use rotor_core::backend::BackendHandle;
 use rotor_core::net::DatagramSocket;
 use rotor_core::{Interest, Scope, Source, Token};
 
-use super::address::{Address, address_in_use};
+use super::address::{Address, address_in_use, bind_error};
 use super::ownership::{check_owner, sim_handle};
+use crate::faults::Fault;
 use crate::table::Key;
 use crate::world::{DatagramEnd, Place, Shared};
 
@@ -71,6 +72,9 @@ impl<A: Address> DatagramSocket for SimDatagram<A> {
         let mut world = shared.borrow_mut();
         let (own, port) = (world.hosts[host as usize].address, world.next_port(host));
         let place = address.bind(host, own, port)?;
+        if world.roll_fault_at(Fault::DatagramExhausted, host) {
+            return Err(bind_error(address, io::Error::from_raw_os_error(24)));
+        }
         if world.datagrams.iter().any(|(_, other)| other.place == place) {
             return Err(address_in_use(address));
         }

@@ -1,6 +1,6 @@
 //! Each fault has the effect that its name promises.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Error, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
@@ -248,6 +248,22 @@ fn a_client_without_a_descriptor_fails_at_once() -> Result<(), Failure> {
         SimTcpListener::bind(&address, &ListenOptions::new(), scope).expect("it binds")
     })?;
     assert_eq!((sim.fault_count(Fault::ConnectExhausted), sim.open_sockets(host)), (1, 1));
+    Ok(())
+}
+
+#[test]
+fn a_datagram_socket_without_a_descriptor_is_not_bound() -> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");
+    sim.set_faults(only_fault(Fault::DatagramExhausted));
+    let (host, _) = host_with_socket(&mut sim, "host", move |scope| {
+        let error = SimUdpSocket::bind(&address, scope).expect_err("there is none");
+        assert!(error.to_string().contains("10.0.0.1:80"), "{error}");
+        let cause = error.get_ref().and_then(|error| error.source()).map(ToString::to_string);
+        assert_eq!(cause, Some(Error::from_raw_os_error(24).to_string()));
+        SimTcpListener::bind(&address, &ListenOptions::new(), scope).expect("it binds")
+    })?;
+    assert_eq!((sim.fault_count(Fault::DatagramExhausted), sim.open_sockets(host)), (1, 1));
     Ok(())
 }
 
