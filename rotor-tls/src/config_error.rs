@@ -12,8 +12,8 @@ quick_error! {
     /// errors are for the operator of the program; nothing was changed.
     ///
     /// The text in each variant says where the data was read: the path of a file, or that it was
-    /// passed in memory. `Debug` shows the message with its causes, because `main` prints the error
-    /// that it returns with `Debug`.
+    /// passed in memory; if there are several certificates, also which one it is. `Debug` shows the
+    /// message with its causes, because `main` prints the error that it returns with `Debug`.
     #[non_exhaustive]
     pub enum TlsConfigError {
         /// A file cannot be read.
@@ -54,7 +54,7 @@ quick_error! {
         }
         /// The certificate cannot be read.
         Certificate(place: String, error: Cause) {
-            display("the first certificate in {place} cannot be used; it must be of X.509, version 3")
+            display("{place} cannot be used; it must be of X.509, version 3")
             source(&**error)
         }
         /// The private key does not belong to the first certificate.

@@ -85,8 +85,10 @@ impl Identity {
         key_place: &str,
         key: PrivateKeyDer<'static>,
     ) -> Result<Identity, TlsConfigError> {
-        let names = dns_names(&chain[0])
-            .map_err(|error| TlsConfigError::Certificate(chain_place.into(), error.into()))?;
+        let names = dns_names(&chain[0]).map_err(|error| {
+            let place = format!("the first certificate in {chain_place}");
+            TlsConfigError::Certificate(place, error.into())
+        })?;
         let key = provider()
             .key_provider
             .load_private_key(key)

@@ -123,10 +123,11 @@ impl Roots {
         place: &str,
         certificates: Vec<CertificateDer<'static>>,
     ) -> Result<Roots, TlsConfigError> {
-        for certificate in certificates {
-            self.store
-                .add(certificate)
-                .map_err(|error| TlsConfigError::Certificate(place.into(), error.into()))?;
+        for (at, certificate) in certificates.into_iter().enumerate() {
+            self.store.add(certificate).map_err(|error| {
+                let place = format!("certificate {} in {place}", at + 1);
+                TlsConfigError::Certificate(place, error.into())
+            })?;
         }
         Ok(self)
     }

@@ -44,8 +44,8 @@ fn errors_about_files_name_the_file_and_a_remedy() {
         (
             &directory.file("4.pem", no_certificate),
             &key,
-            "4.pem",
-            "cannot be used; it must be of X.509",
+            "the first certificate in ",
+            "4.pem cannot be used; it must be of X.509",
         ),
         (
             &chain,

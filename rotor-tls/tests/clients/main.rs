@@ -46,6 +46,7 @@ fn is_well(log: &[String]) -> bool {
 fn errors_about_settings_name_the_cause_and_a_remedy() {
     let issuer = Issuer::new();
     let (chain, key) = issuer.pem_for(&["localhost"]);
+    let rubbish = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     let rows: Vec<(Result<TlsClientConfig, rotor_tls::TlsConfigError>, &str)> = vec![
         (Ok(TlsClientConfig::new(Roots::none())), "no root to check certificates with"),
         (Ok(TlsClientConfig::new(issuer.roots()).alpn(&[b""])), "1 to 255 bytes"),
@@ -54,6 +55,10 @@ fn errors_about_settings_name_the_cause_and_a_remedy() {
         (Roots::none().pem(b"nothing").map(TlsClientConfig::new), "has no certificate"),
         (Roots::none().pem(key.as_bytes()).map(TlsClientConfig::new), "has no certificate"),
         (Roots::none().pem_file("/no/such/file").map(TlsClientConfig::new), "cannot read /no/such"),
+        (
+            Roots::none().pem(&[chain.as_bytes(), rubbish].concat()).map(TlsClientConfig::new),
+            "certificate 2 in the roots that were given cannot be used; it must be of X.509",
+        ),
         (
             Identity::from_pem(key.as_bytes(), chain.as_bytes())
                 .map(|identity| TlsClientConfig::new(issuer.roots()).identity(identity)),
