@@ -12,13 +12,24 @@ use crate::incoming::Incoming;
 /// A client's connection before its first message. It has no engine before it is connected, because
 /// many addresses may be tried.
 pub(crate) struct ClientStart {
-    pub(super) client: TlsClient,
-    pub(super) name: ServerName<'static>,
-    pub(super) guard: HandshakeGuard,
+    client: TlsClient,
+    name: ServerName<'static>,
+    /// Absent until the handshake begins.
+    guard: Option<HandshakeGuard>,
 }
 
 impl ClientStart {
-    pub(crate) fn into_guard(self) -> HandshakeGuard {
+    pub(super) fn new(client: TlsClient, name: ServerName<'static>) -> ClientStart {
+        ClientStart { client, name, guard: None }
+    }
+
+    /// Counts the handshake as under way, now that the socket is connected. An attempt to connect
+    /// that fails, or that another address wins, is none.
+    pub(crate) fn begin_handshake(&mut self) {
+        self.guard.get_or_insert_with(|| HandshakeGuard::begin(self.client.counters().clone()));
+    }
+
+    pub(crate) fn into_guard(self) -> Option<HandshakeGuard> {
         self.guard
     }
 
@@ -29,6 +40,7 @@ impl ClientStart {
     /// Why there is none.
     pub(crate) fn into_connection(self) -> Result<Box<Connection>, (HandshakeGuard, TlsError)> {
         let ClientStart { client, name, guard } = self;
+        let guard = guard.unwrap_or_else(|| HandshakeGuard::begin(client.counters().clone()));
         let server_name = match &name {
             ServerName::DnsName(name) => Some(name.as_ref().to_ascii_lowercase().into()),
             _ => None,

@@ -11,7 +11,6 @@ use rustls::pki_types::ServerName;
 
 use super::start::ClientStart;
 use super::tls_client::TlsClient;
-use crate::counters::HandshakeGuard;
 
 quick_error! {
     /// A text that is neither a host name nor an address: the caller's mistake.
@@ -124,11 +123,7 @@ impl<A> TlsTarget<A> {
     }
 
     pub(crate) fn start(&self) -> ClientStart {
-        ClientStart {
-            client: self.client.clone(),
-            name: self.name.parsed.clone(),
-            guard: HandshakeGuard::begin(self.client.counters().clone()),
-        }
+        ClientStart::new(self.client.clone(), self.name.parsed.clone())
     }
 }
 

@@ -178,6 +178,9 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
     }
 
     fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
+        if let State::Opening(Opening::Starting(start)) = &mut self.state {
+            start.begin_handshake();
+        }
         if let Err(error) = self.inner.handshake(scope) {
             if !is_retryable(&error) {
                 self.abandon();

@@ -144,7 +144,7 @@ impl Opening {
     pub(super) fn abandon(self) {
         let guard = match self {
             Opening::ReadingHello(hello) => Some(hello.into_guard()),
-            Opening::Starting(start) => Some(start.into_guard()),
+            Opening::Starting(start) => start.into_guard(),
             Opening::Handshaking(mut connection) => connection.end_handshake(),
             // It is counted on the other thread.
             Opening::Offloaded(_) => None,

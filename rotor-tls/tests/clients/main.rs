@@ -5,17 +5,20 @@ mod judge;
 mod kit;
 mod raw_server;
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use judge::judge;
-use kit::{Issuer, Lines, Log, Test, add_client, add_server, exchange, exchange_by};
+use kit::{
+    Issuer, Lines, Log, Test, add_client, add_server, exchange, exchange_by, nonzero_counters,
+};
 use raw_server::RawServer;
 use rcgen::{ExtendedKeyUsagePurpose, IsCa};
 use rotor_core::net::StreamSocket;
 use rotor_core::with_causes;
 use rotor_stream::Stream;
-use rotor_stream::testing::{Scripted, ScriptedSocket, TestLoop, pair};
+use rotor_stream::testing::{Scripted, ScriptedSocket, Target, TestLoop, pair};
 use rotor_tls::{
     CertificateFault, ClientCertificates, DangerAcceptAnyCertificate, Identity, Roots, TlsClient,
     TlsClientConfig, TlsError, TlsServer, TlsServerConfig, TlsStream, Versions,
@@ -358,6 +361,28 @@ fn a_server_without_tls_is_detected_at_each_split() {
             test.settle();
             assert!(peer.is_dropped());
         }
+    }
+}
+
+/// Neither as late, nor as under way: there is nobody to shake hands with.
+#[test]
+fn an_attempt_that_does_not_connect_counts_as_no_handshake() {
+    let issuer = Issuer::new();
+    let address = SocketAddr::from(([192, 0, 2, 1], 443));
+    for (target, expected) in [
+        (Target::Fails(ErrorKind::ConnectionRefused), "cannot connect: connection refused"),
+        (Target::Hangs, "connecting took too long"),
+    ] {
+        let tls = issuer.client();
+        let mut test = Test::new(Log::new());
+        test.world().target(address, target);
+        let server = tls.to(address, "localhost").expect("it is a name");
+        test.add(|scope| Stream::connect(&server, Some(1), scope));
+        assert_eq!(tls.counters().handshakes_now(), 0, "{expected}");
+        test.settle();
+        test.advance(Duration::from_secs(60));
+        assert_eq!(*test.context(), [expected]);
+        assert_eq!(nonzero_counters(tls.counters()), []);
     }
 }
 
