@@ -23,6 +23,10 @@ pub enum CertificateFault {
     NotYetValid,
     /// Its issuer has revoked it.
     Revoked,
+    /// Whether it is revoked is unknown: there are [revocation lists](crate::Roots#revocation-lists),
+    /// but none of its issuer, or that list has expired. A list is missing here, or the clock here
+    /// is wrong.
+    RevocationUnknown,
     /// The certificate has another purpose: a server presents a client certificate, or an issuer's,
     /// or the certificate has critical extensions that are not understood.
     WrongPurpose,
@@ -58,6 +62,9 @@ fn fault_of(error: &CertificateError) -> CertificateFault {
         Expired | ExpiredContext { .. } => CertificateFault::Expired,
         NotValidYet | NotValidYetContext { .. } => CertificateFault::NotYetValid,
         Revoked => CertificateFault::Revoked,
+        UnknownRevocationStatus | ExpiredRevocationList | ExpiredRevocationListContext { .. } => {
+            CertificateFault::RevocationUnknown
+        }
         InvalidPurpose | InvalidPurposeContext { .. } | UnhandledCriticalExtension => {
             CertificateFault::WrongPurpose
         }

@@ -57,6 +57,15 @@ quick_error! {
             display("{place} cannot be used; it must be of X.509, version 3")
             source(&**error)
         }
+        /// A revocation list is missing.
+        NoRevocationList(place: String) {
+            display("{place} has no revocation list; it should hold sections -----BEGIN X509 CRL-----")
+        }
+        /// A revocation list cannot be read.
+        RevocationList(place: String, error: Cause) {
+            display("{place} cannot be used; it must be a complete list of X.509, version 2, that says when the next one comes (nextUpdate)")
+            source(&**error)
+        }
         /// The private key does not belong to the first certificate.
         Mismatch(certificate: String, key: String) {
             display("the key in {key} is not that of the first certificate in {certificate}: the server's own certificate comes first, then that of its issuer")

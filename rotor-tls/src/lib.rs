@@ -96,7 +96,8 @@
 //! * Servers whose sessions a client keeps for resumption:
 //!   [`sessions_max`](TlsClientConfig::sessions_max).
 //!
-//! Revocation lists are not checked, and kernel TLS is not used.
+//! Certificates are checked against [revocation lists](Roots#revocation-lists) if there are any; none
+//! are fetched. Kernel TLS is not used.
 //!
 //! # Versions and features
 //!

@@ -1,10 +1,10 @@
-//! Reading certificates and keys from PEM files.
+//! Reading certificates, revocation lists and keys from PEM files.
 
 use std::fs;
 use std::path::Path;
 
 use rustls::pki_types::pem::{self, PemObject, SectionKind};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 
 use crate::config_error::TlsConfigError;
 
@@ -22,12 +22,26 @@ pub(crate) fn certificates(
     place: &str,
     bytes: &[u8],
 ) -> Result<Vec<CertificateDer<'static>>, TlsConfigError> {
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bytes).collect();
-    match certificates {
-        Ok(certificates) if certificates.is_empty() => {
-            Err(TlsConfigError::NoCertificate(place.into()))
-        }
-        Ok(certificates) => Ok(certificates),
+    sections(place, bytes, TlsConfigError::NoCertificate)
+}
+
+/// Returns all revocation lists in order; at least one.
+pub(crate) fn revocation_lists(
+    place: &str,
+    bytes: &[u8],
+) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsConfigError> {
+    sections(place, bytes, TlsConfigError::NoRevocationList)
+}
+
+/// Returns all sections of a kind, or the error `none` if there are none.
+fn sections<T: PemObject>(
+    place: &str,
+    bytes: &[u8],
+    none: fn(String) -> TlsConfigError,
+) -> Result<Vec<T>, TlsConfigError> {
+    match T::pem_slice_iter(bytes).collect::<Result<Vec<_>, _>>() {
+        Ok(sections) if sections.is_empty() => Err(none(place.into())),
+        Ok(sections) => Ok(sections),
         Err(error) => Err(TlsConfigError::Pem(place.into(), error.into())),
     }
 }

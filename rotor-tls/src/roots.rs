@@ -5,33 +5,49 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
+use rustls::client::WebPkiServerVerifier;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
+use rustls::server::{ClientCertVerifierBuilder, WebPkiClientVerifier};
+use webpki::OwnedCertRevocationList;
 
 use crate::config_error::TlsConfigError;
 use crate::pem;
-use crate::provider::sha256;
+use crate::provider::{provider, sha256};
 
-/// The issuers that are trusted, and with them every certificate that they have signed.
+/// The issuers that are trusted, and with them every certificate that they have signed, except those
+/// that are on one of their revocation lists.
 ///
 /// ```no_run
 /// # use rotor_tls::{Roots, TlsConfigError};
 /// # fn main() -> Result<(), TlsConfigError> {
-/// let ours = Roots::none().pem_file("our-ca.pem")?;
+/// let ours = Roots::none().pem_file("our-ca.pem")?.crl_pem_file("our-ca.crl")?;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// # Revocation lists
+///
+/// If there is a revocation list (CRL, RFC 5280 §5), all are required: each certificate between a
+/// peer and its root, the peer's own included, needs a list of its issuer that has not expired
+/// (`nextUpdate`). Otherwise it is not accepted
+/// ([`RevocationUnknown`](crate::CertificateFault::RevocationUnknown)). So replace the lists before
+/// they expire, on a server with
+/// [`TlsServer::reload_client_certificates`](crate::TlsServer::reload_client_certificates). If an
+/// issuer has several lists, the first counts, unless they are for different parts of its
+/// certificates. Delta lists are not supported. Without any list, nothing is checked.
 #[derive(Clone)]
 #[doc(alias = "trust anchors")]
 #[doc(alias = "RootCertStore")]
 #[must_use]
 pub struct Roots {
-    pub(crate) store: RootCertStore,
+    store: RootCertStore,
+    revocation_lists: Vec<CertificateRevocationListDer<'static>>,
 }
 
 impl Roots {
     /// Returns an empty set, to which roots can be added.
     pub fn none() -> Roots {
-        Roots { store: RootCertStore::empty() }
+        Roots { store: RootCertStore::empty(), revocation_lists: Vec::new() }
     }
 
     /// Adds the roots that Mozilla trusted when the crate `webpki-roots` was published: enough for
@@ -108,6 +124,38 @@ impl Roots {
         self.add_all("the roots that were given", vec![CertificateDer::from(certificate)])
     }
 
+    /// Adds the revocation lists of a file in PEM (`-----BEGIN X509 CRL-----`).
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, has no revocation list, or has one that is malformed or not
+    /// supported.
+    #[doc(alias = "CRL")]
+    #[doc(alias = "ssl_crl")]
+    pub fn crl_pem_file(self, path: impl AsRef<Path>) -> Result<Roots, TlsConfigError> {
+        let (place, bytes) = pem::read(path.as_ref())?;
+        self.add_revocation_lists(&place, pem::revocation_lists(&place, &bytes)?)
+    }
+
+    /// Adds revocation lists in PEM.
+    ///
+    /// # Errors
+    ///
+    /// If there is no revocation list, or one that is malformed or not supported.
+    pub fn crl_pem(self, bytes: &[u8]) -> Result<Roots, TlsConfigError> {
+        let lists = pem::revocation_lists(GIVEN_LISTS, bytes)?;
+        self.add_revocation_lists(GIVEN_LISTS, lists)
+    }
+
+    /// Adds one revocation list in DER, as issuers publish them.
+    ///
+    /// # Errors
+    ///
+    /// If it is malformed or not supported.
+    pub fn crl_der(self, list: Vec<u8>) -> Result<Roots, TlsConfigError> {
+        self.add_revocation_lists(GIVEN_LISTS, vec![CertificateRevocationListDer::from(list)])
+    }
+
     /// Returns whether there are no roots.
     pub fn is_empty(&self) -> bool {
         self.store.is_empty()
@@ -132,31 +180,70 @@ impl Roots {
         Ok(self)
     }
 
-    /// Returns a digest of the roots, which does not depend on the order in which they were added.
+    fn add_revocation_lists(
+        mut self,
+        place: &str,
+        lists: Vec<CertificateRevocationListDer<'static>>,
+    ) -> Result<Roots, TlsConfigError> {
+        for (at, list) in lists.into_iter().enumerate() {
+            // rustls reads them again later, but does not know where they come from.
+            OwnedCertRevocationList::from_der(&list).map_err(|error| {
+                let place = format!("revocation list {} in {place}", at + 1);
+                TlsConfigError::RevocationList(place, error.into())
+            })?;
+            self.revocation_lists.push(list);
+        }
+        Ok(self)
+    }
+
+    /// Returns a digest of the roots and revocation lists, which does not depend on the order in
+    /// which they were added.
     pub(crate) fn digest(&self) -> [u8; 32] {
-        let mut each: Vec<_> = self
-            .store
-            .roots
-            .iter()
-            .map(|root| {
-                let constraints = root.name_constraints.as_ref().map(AsRef::as_ref);
-                sha256(&[
-                    root.subject.as_ref(),
-                    root.subject_public_key_info.as_ref(),
-                    constraints.unwrap_or_default(),
-                ])
-            })
-            .collect();
+        let roots = self.store.roots.iter().map(|root| {
+            let constraints = root.name_constraints.as_ref().map(AsRef::as_ref);
+            sha256(&[
+                root.subject.as_ref(),
+                root.subject_public_key_info.as_ref(),
+                constraints.unwrap_or_default(),
+            ])
+        });
+        let lists = self.revocation_lists.iter().map(|list| sha256(&[b"revoked", list.as_ref()]));
+        let mut each: Vec<_> = roots.chain(lists).collect();
         each.sort_unstable();
         each.dedup();
         sha256(&each.iter().map(|digest| &digest[..]).collect::<Vec<_>>())
     }
 
-    /// Makes the store for rustls.
-    pub(crate) fn into_store(self) -> Result<Arc<RootCertStore>, TlsConfigError> {
-        if self.is_empty() { Err(TlsConfigError::NoRoots) } else { Ok(Arc::new(self.store)) }
+    /// Makes what checks servers' certificates.
+    pub(crate) fn into_server_verifier(self) -> Result<Arc<WebPkiServerVerifier>, TlsConfigError> {
+        let (store, lists) = self.into_parts()?;
+        WebPkiServerVerifier::builder_with_provider(store, provider())
+            .with_crls(lists)
+            .enforce_revocation_expiration()
+            .build()
+            .map_err(|error| TlsConfigError::Other(error.into()))
+    }
+
+    /// Begins to make what checks clients' certificates.
+    pub(crate) fn into_client_verifier(self) -> Result<ClientCertVerifierBuilder, TlsConfigError> {
+        let (store, lists) = self.into_parts()?;
+        Ok(WebPkiClientVerifier::builder_with_provider(store, provider())
+            .with_crls(lists)
+            .enforce_revocation_expiration())
+    }
+
+    fn into_parts(self) -> Result<Parts, TlsConfigError> {
+        if self.is_empty() {
+            return Err(TlsConfigError::NoRoots);
+        }
+        Ok((Arc::new(self.store), self.revocation_lists))
     }
 }
+
+type Parts = (Arc<RootCertStore>, Vec<CertificateRevocationListDer<'static>>);
+
+/// Where lists come from that are not in a file.
+const GIVEN_LISTS: &str = "the revocation lists that were given";
 
 impl fmt::Debug for Roots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

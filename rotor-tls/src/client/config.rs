@@ -99,8 +99,9 @@ impl TlsClientConfig {
     /// Servers are distinguished by their names. If there are more, the tickets of the server that
     /// was contacted first are dropped. All clones of the client share the tickets.
     ///
-    /// The certificate of a resumed session is not checked again: if it has expired meanwhile, that
-    /// is noticed only when the ticket has expired, after a day or the time that the server sets.
+    /// The certificate of a resumed session is not checked again: if it has expired or was revoked
+    /// meanwhile, that is noticed only when the ticket has expired, after a day or the time that
+    /// the server sets.
     #[doc(alias = "resumption")]
     #[doc(alias = "session cache")]
     pub fn sessions_max(mut self, servers: usize) -> TlsClientConfig {
@@ -137,7 +138,7 @@ impl TlsClientConfig {
             .with_protocol_versions(versions)
             .map_err(|error| TlsConfigError::Other(error.into()))?;
         let builder = match self.trust.0 {
-            TrustKind::Roots(roots) => builder.with_root_certificates(roots.into_store()?),
+            TrustKind::Roots(roots) => builder.with_webpki_verifier(roots.into_server_verifier()?),
             TrustKind::AnyCertificate(verifier) => {
                 log::warn!("a TLS client is made that accepts any certificate of any server");
                 builder.dangerous().with_custom_certificate_verifier(verifier)

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
-use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::server::NoServerSessionStorage;
 use rustls::version::{TLS12, TLS13};
 
 use super::names::{Names, UnknownName};
@@ -203,16 +203,14 @@ impl TlsServerConfig {
         let builder = ServerConfig::builder_with_details(provider(), Arc::new(LoopClock))
             .with_protocol_versions(versions)
             .map_err(|error| TlsConfigError::Other(error.into()))?;
-        let verifier = |roots: &Roots| -> Result<_, TlsConfigError> {
-            let roots = roots.clone().into_store()?;
-            Ok(WebPkiClientVerifier::builder_with_provider(roots, provider()))
-        };
         let verifier = match &self.client_certificates {
             ClientCertificates::None => None,
             ClientCertificates::Optional(roots) => {
-                Some(verifier(roots)?.allow_unauthenticated().build())
+                Some(roots.clone().into_client_verifier()?.allow_unauthenticated().build())
             }
-            ClientCertificates::Required(roots) => Some(verifier(roots)?.build()),
+            ClientCertificates::Required(roots) => {
+                Some(roots.clone().into_client_verifier()?.build())
+            }
         };
         let builder = match verifier {
             None => builder.with_no_client_auth(),

@@ -68,8 +68,9 @@ impl TlsServer {
         self.shared.reload(identities)
     }
 
-    /// Replaces what is required of clients, such as the roots of their certificates, for all
-    /// handshakes that begin from now on, on every loop. Open connections and all other settings
+    /// Replaces what is required of clients, such as the roots of their certificates and the
+    /// [revocation lists](crate::Roots#revocation-lists), for all handshakes that begin from now on,
+    /// on every loop. Open connections and all other settings
     /// stay as they are. Tickets that were issued before are not accepted any more, unless they
     /// belong to [`TicketKeys`](crate::TicketKeys) and nothing has changed: a client that is no
     /// longer accepted cannot resume its session. It may be called from any thread.
@@ -78,6 +79,7 @@ impl TlsServer {
     ///
     /// [`TlsConfigError::NoRoots`], or an error of rustls; nothing has changed.
     #[doc(alias = "rotate roots")]
+    #[doc(alias = "CRL")]
     pub fn reload_client_certificates(
         &self,
         which: ClientCertificates,

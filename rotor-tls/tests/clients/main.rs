@@ -4,6 +4,7 @@ mod judge;
 #[path = "../kit/mod.rs"]
 mod kit;
 mod raw_server;
+mod revocation;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
