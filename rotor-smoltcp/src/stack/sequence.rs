@@ -95,8 +95,13 @@ impl Sequence {
 
     fn correct_segment(&mut self, segment: &mut [u8], ends: (IpAddress, IpAddress)) {
         let Ok(mut segment) = TcpPacket::new_checked(segment) else { return };
+        // It has the number that the peer expects: that of an older connection, if our SYN has met
+        // one there (RFC 9293 §3.5.1, figure 9).
+        if segment.rst() {
+            return;
+        }
         let (number, len) = (segment.seq_number(), segment.segment_len());
-        if segment.ack() && !segment.rst() {
+        if segment.ack() {
             self.last_acknowledged = Some(segment.ack_number());
             let window = (segment.ack_number(), segment.window_len());
             let window = (!segment.syn()).then_some(window);
@@ -108,7 +113,7 @@ impl Sequence {
             }
         }
         match self.sent {
-            Some(sent) if len == 0 && !segment.rst() && number <= sent => {
+            Some(sent) if len == 0 && number <= sent => {
                 let corrected = self.acknowledgement_number(sent);
                 if number != corrected {
                     segment.set_seq_number(corrected);
@@ -235,6 +240,24 @@ mod tests {
                 assert_eq!(peer.acknowledges, sent.wrapping_add(1));
             }
         });
+    }
+
+    /// A client whose first packet meets an older connection at the peer gets an acknowledgement of
+    /// that one, and resets it (RFC 9293 §3.5.1, figure 9).
+    #[test]
+    fn a_reset_of_an_older_connection_does_not_count_as_sent() {
+        for (medium, version) in MEDIUMS.iter().flat_map(|&on| VERSIONS.map(|of| (on, of))) {
+            for older in [101, 5_000, -5_000, i32::MIN] {
+                let mut sequence = Sequence::default();
+                let numbers = [(100, SYN), (older, RESET), (100, SYN), (101, ACK)];
+                let sent = numbers.map(|(number, flags)| {
+                    let packet = segment(medium, version, number, flags, b"");
+                    sent_number(&mut sequence, medium, version, &packet)
+                });
+                assert_eq!(sent, [100, older, 100, 101]);
+                assert_eq!(sequence.sent(), Some(TcpSeqNumber(101)));
+            }
+        }
     }
 
     #[test]
