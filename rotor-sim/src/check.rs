@@ -47,10 +47,14 @@ const LONG_RUN_SEEDS: u64 = 500;
 /// | environment | |
 /// |--|--|
 /// | `ROTOR_SIM_SEEDS` | the number of seeds; default 20, or what the test says |
+/// | `ROTOR_SIM_FIRST` | the first seed; default 0, or what the test says |
 /// | `ROTOR_SIM_SEED` | only this seed, with the whole trace if it fails |
 /// | `ROTOR_SIM_UNTIL` | stop before the step after this one, and show the trace |
 ///
 /// Write each as digits only: `10000`, not `10_000`. Anything else causes a panic.
+///
+/// A nightly run that always starts at 0 repeats what the runs before it have found to be good; let
+/// it start where the last one has ended, or at the date, `ROTOR_SIM_FIRST=20261231000000`.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Check {
@@ -73,7 +77,7 @@ impl Check {
         self
     }
 
-    /// Sets the first seed. Default 0. The seed after the greatest is 0.
+    /// Sets the first seed, unless the environment does. Default 0. The seed after the greatest is 0.
     pub fn first(mut self, seed: u64) -> Check {
         self.first = seed;
         self
@@ -114,10 +118,10 @@ impl Check {
                 .unwrap_or_else(|report| panic!("{report}"));
             return 1;
         }
-        let seeds = number("ROTOR_SIM_SEEDS").unwrap_or(self.seeds);
+        let (first, seeds) = self.range();
         for done in 0..seeds {
             self.show_progress(done, seeds);
-            self.run_seed(self.first.wrapping_add(done), false, &scenario, &mut strikes)
+            self.run_seed(first.wrapping_add(done), false, &scenario, &mut strikes)
                 .unwrap_or_else(|report| panic!("{report}"));
         }
         if self.swarm {
@@ -167,11 +171,18 @@ impl Check {
         &self,
         scenario: impl Fn(&mut Sim) -> Result<(), BoxError>,
     ) -> Option<(u64, String)> {
-        let seeds = number("ROTOR_SIM_SEEDS").unwrap_or(self.seeds);
+        let (first, seeds) = self.range();
         (0..seeds).find_map(|done| {
-            let seed = self.first.wrapping_add(done);
+            let seed = first.wrapping_add(done);
             Some((seed, self.run_seed(seed, false, &scenario, &mut Strikes::none()).err()?))
         })
+    }
+
+    /// Returns the first seed and the number of seeds.
+    #[track_caller]
+    fn range(&self) -> (u64, u64) {
+        let first = number("ROTOR_SIM_FIRST").unwrap_or(self.first);
+        (first, number("ROTOR_SIM_SEEDS").unwrap_or(self.seeds))
     }
 
     fn run_seed(

@@ -1,6 +1,7 @@
 //! Reports of a run with many seeds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
 use std::time::Duration;
 
 use rotor_core::{BoxError, Infallible, Machine, Response};
@@ -26,6 +27,49 @@ fn a_failing_seed_is_reported_with_the_command_to_reproduce_it() {
         "{report}"
     );
     assert!(report.contains("ROTOR_SIM_UNTIL="), "{report}");
+}
+
+/// Runs itself in a process of its own, whose environment can be changed.
+#[test]
+fn the_environment_chooses_first_seed_and_number_of_seeds() {
+    const OWN_PROCESS: &str = "ROTOR_SIM_TEST_SEEDS";
+    if std::env::var_os(OWN_PROCESS).is_some() {
+        let check = Check::new().first(5).seeds(3).calm();
+        let seeds = std::cell::RefCell::new(Vec::new());
+        let count = check.run(|sim| {
+            seeds.borrow_mut().push(sim.seed());
+            Ok(())
+        });
+        let found = check.find(|sim| Err(format!("seed {}", sim.seed()).into()));
+        eprintln!("ran {count}: {:?}, found {:?}", seeds.take(), found.map(|found| found.0));
+        return;
+    }
+    let max = u64::MAX.to_string();
+    for (first, seeds, expected) in [
+        (None, None, "ran 3: [5, 6, 7], found Some(5)"),
+        (Some("100"), None, "ran 3: [100, 101, 102], found Some(100)"),
+        (None, Some("1"), "ran 1: [5], found Some(5)"),
+        (
+            Some(&max),
+            Some("2"),
+            "ran 2: [18446744073709551615, 0], found Some(18446744073709551615)",
+        ),
+        (Some("1"), Some("0"), "ran 0: [], found None"),
+    ] {
+        let mut own = Command::new(std::env::current_exe().expect("it has a path"));
+        let test = "reports::the_environment_chooses_first_seed_and_number_of_seeds";
+        own.args(["--exact", test, "--nocapture"]).env(OWN_PROCESS, "1");
+        for (name, value) in [("FIRST", first), ("SEEDS", seeds), ("SEED", None), ("UNTIL", None)] {
+            let name = format!("ROTOR_SIM_{name}");
+            match value {
+                Some(value) => own.env(name, value),
+                None => own.env_remove(name),
+            };
+        }
+        let output = own.output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.contains(expected), "{expected}: {text}");
+    }
 }
 
 #[test]
