@@ -2,6 +2,7 @@
 //! per host, on a network that carries packets.
 
 use std::io;
+use std::net::{IpAddr, Ipv6Addr};
 
 use rotor::net::{IpNet, Net};
 use rotor::{Loop, Machine};
@@ -14,6 +15,11 @@ pub(crate) trait Ground: 'static {
     type Net: IpNet + 'static;
 
     fn backend(boot: &Boot) -> io::Result<SimBackend>;
+
+    /// The address at which the servers of this seed are reached, on a host with this one.
+    fn server_address(own: IpAddr, _seed: u64) -> IpAddr {
+        own
+    }
 
     fn new_loop<M: Machine>(boot: &Boot) -> io::Result<Loop<M, SimBackend>> {
         Loop::with_backend(Self::backend(boot)?, &boot.config())
@@ -37,6 +43,13 @@ impl Ground for Bytes {
 /// smoltcp. Windows and limits differ from host to host and from seed to seed.
 pub(crate) struct Packets;
 
+impl Packets {
+    /// Whether the servers of this seed are reached by IPv6.
+    pub(crate) fn uses_ipv6(seed: u64) -> bool {
+        seed.is_multiple_of(2)
+    }
+}
+
 impl Ground for Packets {
     type Net = SmoltcpInet;
 
@@ -50,5 +63,16 @@ impl Ground for Packets {
             .packets_max(any_of(5, [1, 4, 64, 256]))
             .congestion(control);
         Smoltcp::in_simulation(boot, &config)
+    }
+
+    /// The address of [`rotor_sim::PacketPort::addresses`] that has the family of the seed.
+    fn server_address(own: IpAddr, seed: u64) -> IpAddr {
+        match own {
+            IpAddr::V4(own) if Packets::uses_ipv6(seed) => {
+                let [a, b, c, d] = own.octets().map(u16::from);
+                Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, a << 8 | b, c << 8 | d).into()
+            }
+            own => own,
+        }
     }
 }

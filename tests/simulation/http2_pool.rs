@@ -17,6 +17,7 @@ use rotor::{BoxError, Compose2};
 use rotor_sim::net::SimTcpStream;
 use rotor_sim::{Check, Host, Sim};
 
+use crate::ground::{Bytes, Ground, StreamOf};
 use crate::http_pool::{self, AskSocket, Machines, ScenarioConfig, Serves};
 use crate::stage::{self, PORT};
 use crate::tls::identity;
@@ -102,20 +103,22 @@ fn ledgers_agree<S: AskSocket, L: Listener>(
     Ok(())
 }
 
-fn plain(sim: &mut Sim) -> Result<(), BoxError> {
+/// By prior knowledge, on plain connections.
+pub(crate) fn plain<G: Ground>(sim: &mut Sim) -> Result<(), BoxError> {
     let ledger = http_pool::Ledger::default();
     let (client, served, config) = configs(true);
     let counters = (client.counters(), served);
-    let server = http_pool::serving_with(sim, &ledger, config, |listener| listener)?;
-    let address = SocketAddr::new(sim.address(server), PORT);
-    let demands = ScenarioConfig::new(client);
+    let server = http_pool::serving_of::<G, _>(sim, &ledger, config, |listener| listener)?;
+    let address = SocketAddr::new(G::server_address(sim.address(server), sim.seed()), PORT);
+    let demands = ScenarioConfig { ground: G::backend, ..ScenarioConfig::new(client) };
     let heal = |sim: &mut Sim| stage::heal(sim, server);
     let look = |sim: &mut Sim, clients| ledgers_agree(sim, clients, server, address);
     let both = [address, address];
-    http_pool::ask_both::<SimTcpStream>(sim, both, &ledger, &demands, heal, &look)?;
+    http_pool::ask_both::<StreamOf<G>>(sim, both, &ledger, &demands, heal, &look)?;
     check(&counters.0, &counters.1)
 }
 
+/// By ALPN, over TLS.
 fn over_tls(sim: &mut Sim) -> Result<(), BoxError> {
     let ledger = http_pool::Ledger::default();
     let (client, served, config) = configs(false);
@@ -139,12 +142,12 @@ fn over_tls(sim: &mut Sim) -> Result<(), BoxError> {
 
 #[test]
 fn each_request_has_one_outcome_of_its_own_and_both_ledgers_agree() {
-    stage::check(plain);
+    stage::check(plain::<Bytes>);
 }
 
 #[test]
 fn each_run_is_a_function_of_its_seed() {
-    Check::new().seeds(20).twice().run(plain);
+    Check::new().seeds(20).twice().run(plain::<Bytes>);
 }
 
 #[test]

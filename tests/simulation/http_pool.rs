@@ -316,16 +316,17 @@ pub(crate) fn serving_with<L: Listener>(
     serving_of::<Bytes, L>(sim, ledger, config, over)
 }
 
-fn serving_of<G: Ground, L: Listener>(
+/// The same, on any kind of network.
+pub(crate) fn serving_of<G: Ground, L: Listener>(
     sim: &mut Sim,
     ledger: &Ledger,
     config: impl Fn() -> server::ServerConfig + 'static,
     over: impl Fn(ListenerOf<G>) -> L + 'static,
 ) -> Result<Host<HttpAccept<Serves, L>>, BoxError> {
-    let ledger = ledger.clone();
+    let (ledger, seed) = (ledger.clone(), sim.seed());
     Ok(sim.host("server", move |boot| {
         let mut creator: Loop<HttpAccept<Serves, L>, _> = G::new_loop(boot)?;
-        let address = SocketAddr::new(boot.address(), PORT);
+        let address = SocketAddr::new(G::server_address(boot.address(), seed), PORT);
         let seed = HttpSeed::<Serves>::new(ledger.clone(), config());
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
@@ -446,7 +447,7 @@ pub(crate) fn ask_both<S: AskSocket>(
 pub(crate) fn scenario<G: Ground>(sim: &mut Sim) -> Result<(), BoxError> {
     let ledger = Ledger::default();
     let server = serving_on::<G>(sim, &ledger)?;
-    let address = SocketAddr::new(sim.address(server), PORT);
+    let address = SocketAddr::new(G::server_address(sim.address(server), sim.seed()), PORT);
     let demands = ScenarioConfig { ground: G::backend, ..ScenarioConfig::new(client()) };
     ask::<StreamOf<G>>(sim, address, &ledger, &demands, |sim| stage::heal(sim, server))
 }

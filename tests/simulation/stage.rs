@@ -75,9 +75,10 @@ pub(crate) fn serve_on<G: Ground, M>(
 where
     M: Machine<Context: Default> + 'static,
 {
+    let seed = sim.seed();
     let host = sim.host(name, move |boot| {
         let mut creator = G::new_loop(boot)?;
-        let address = SocketAddr::new(boot.address(), PORT);
+        let address = SocketAddr::new(G::server_address(boot.address(), seed), PORT);
         creator.add_machine_with(|scope| Watched::make(scope, |scope| listen(address, scope)))?;
         Ok(creator.instantiate(M::Context::default()))
     })?;
@@ -125,7 +126,8 @@ impl<S: StreamSocket<Target = SocketAddr>> Clients<S> {
         let host = sim.host("clients", |boot| Ok(G::new_loop(boot)?.instantiate(())))?;
         sim.set_faults(faults);
         sim.protect(host);
-        let target = SocketAddr::new(sim.address(server), port);
+        let address = G::server_address(sim.address(server), sim.seed());
+        let target = SocketAddr::new(address, port);
         Ok(Clients { host, target, transcripts: Vec::new() })
     }
 

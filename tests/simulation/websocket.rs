@@ -262,9 +262,10 @@ type Serving<G> = HttpAccept<Site<()>, ListenerOf<G>>;
 
 /// A host that echoes all messages. `http2` tells whether an intermediary uses HTTP/2.
 pub(crate) fn serving<G: Ground>(sim: &mut Sim, http2: bool) -> Result<Host<Serving<G>>, BoxError> {
+    let seed = sim.seed();
     Ok(sim.host("server", move |boot| {
         let mut creator: Loop<Serving<G>, _> = G::new_loop(boot)?;
-        let address = SocketAddr::new(boot.address(), PORT);
+        let address = SocketAddr::new(G::server_address(boot.address(), seed), PORT);
         let seed = HttpSeed::<Site<()>>::new(config(patience(http2)), server_config());
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
@@ -337,7 +338,7 @@ pub(crate) fn converse_with<G: Ground>(
 /// Over HTTP/1.1, or on HTTP/2 streams.
 pub(crate) fn converse<G: Ground>(sim: &mut Sim, http2: bool) -> Result<(), BoxError> {
     let server = serving::<G>(sim, http2)?;
-    let address = SocketAddr::new(sim.address(server), PORT);
+    let address = SocketAddr::new(G::server_address(sim.address(server), sim.seed()), PORT);
     let way = HttpVersions { asks_by_http2: http2, has_http2: http2 };
     converse_with::<G>(sim, address, way, |sim| stage::heal(sim, server))
 }
