@@ -96,7 +96,8 @@ quick_error! {
         HandshakeTimeout {
             display("the handshake took too long")
         }
-        /// The connection was reset, or the system has given it up.
+        /// The connection was reset, or the system has given it up; or the peer has told a wrapping
+        /// socket why it leaves, such as by an alert of TLS.
         Reset(error: io::Error) {
             display("the connection broke")
             source(error)

@@ -3,7 +3,9 @@
 
 mod kit;
 
-use std::io::Write;
+use std::cell::RefCell;
+use std::io::{ErrorKind, Write};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -246,4 +248,67 @@ fn bytes_are_read_while_connections_wait_for_a_handshake_permit() {
     assert_eq!(server.counters().refused_by_peer(), 1);
     // Nothing more has arrived for the third connection, and it still gets its flight.
     assert!(third.received_len() > 300);
+}
+
+/// Waits for input, and writes after a second. The function is called just before.
+struct WritesLater(Box<dyn FnOnce()>);
+
+impl Protocol for WritesLater {
+    type Context = Log;
+    type Seed = Box<dyn FnOnce()>;
+
+    fn create(
+        before: Box<dyn FnOnce()>,
+        _: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        let deadline = scope.now() + Duration::from_secs(1);
+        Intent::of(WritesLater(before)).bytes(1).deadline(deadline)
+    }
+
+    fn bytes_read(self, _: Matched, _: &mut Transport<'_>, _: &mut Scope<'_, Log>) -> Intent<Self> {
+        Intent::done()
+    }
+
+    fn timeout(self, transport: &mut Transport<'_>, _: &mut Scope<'_, Log>) -> Intent<Self> {
+        (self.0)();
+        transport.output.write_all(b"late\n").expect("it is open");
+        Intent::of(WritesLater(Box::new(|| ()))).bytes(1).no_deadline()
+    }
+
+    fn fatal(self, error: Fatal, scope: &mut Scope<'_, Log>) {
+        scope.push(rotor_core::with_causes(&error).to_string());
+    }
+}
+
+#[test]
+fn an_alert_found_after_a_failed_write_is_the_reason_of_the_loss() {
+    for has_alert in [true, false] {
+        let issuer = Issuer::new();
+        let mut test = TestLoop::new(Log::new());
+        let (socket, peer) = pair::<true>(test.world());
+        let socket = issuer.server().wrap(socket);
+        let (peer, alert) = (Rc::new(peer), Rc::new(RefCell::new(Vec::new())));
+        // It arrives with a reset just before the write, which finds the reset first.
+        let (of_before, sent) = (peer.clone(), alert.clone());
+        let before: Box<dyn FnOnce()> = Box::new(move || {
+            of_before.send(&sent.take());
+            of_before.fail_writes(ErrorKind::BrokenPipe);
+        });
+        test.add(|scope| Stream::<WritesLater, _>::connected(socket, before, scope));
+        let mut client = RawClient::new(issuer.raw_config(), "localhost");
+        client.talk(&mut test, &peer);
+        // A record that cannot be read makes the client send an alert.
+        if has_alert {
+            client.receive(&[23, 3, 3, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+            *alert.borrow_mut() = client.take_records();
+            assert!(!alert.borrow().is_empty());
+        }
+        test.advance(Duration::from_secs(2));
+        let reason = match has_alert {
+            true => "the connection broke: the peer refused the connection: alert BadRecordMac",
+            false => "writing has failed: broken pipe",
+        };
+        assert_eq!(test.context()[..], [reason]);
+    }
 }

@@ -54,10 +54,18 @@ impl<P: Protocol> OpenProtocol<P> {
             }
             match self.wait.input.find(&io.input, &mut self.scanned, io.status.config.input_max) {
                 FindResult::Match(matched) => return Action::Read(matched),
-                // The end of the stream or another error adds nothing: the protocol is told that
-                // writing has failed.
-                FindResult::Incomplete | FindResult::NeedsPoll
-                    if matches!(io.read(pass), ReadResult::Data) => {}
+                FindResult::Incomplete | FindResult::NeedsPoll => match io.read(pass) {
+                    ReadResult::Data => {}
+                    // The peer has told a wrapping socket why it left (an alert of TLS). That is
+                    // more than the write found.
+                    ReadResult::Lost(error) if error.get_ref().is_some() => {
+                        io.record_write_failure(Fatal::Reset(error));
+                        break;
+                    }
+                    // The end of the stream or another error adds nothing: the protocol is told
+                    // that writing has failed.
+                    _ => break,
+                },
                 _ => break,
             }
         }
