@@ -4,7 +4,7 @@ use std::fmt;
 
 use rotor_async::http::{Answer, Handler, Request};
 use rotor_http::server::{Head, Response, Scope};
-use rotor_http::{MessageError, Status};
+use rotor_http::{MessageError, RequestError, Status};
 
 use crate::cors::{Cors, is_preflight};
 
@@ -75,8 +75,8 @@ impl<C, H: Handler<C>> Handler<C> for CorsLayer<H> {
         }
     }
 
-    fn error_page(status: Status) -> Answer {
-        H::error_page(status)
+    fn error_page(status: Status, why: Option<RequestError>) -> Answer {
+        H::error_page(status, why)
     }
 }
 

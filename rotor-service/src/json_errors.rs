@@ -2,7 +2,7 @@
 
 use rotor_async::http::{Answer, Handler, Request};
 use rotor_http::server::{Head, Response, Scope};
-use rotor_http::{MessageError, Status};
+use rotor_http::{MessageError, RequestError, Status};
 
 use crate::refused::Rejection;
 
@@ -54,7 +54,7 @@ impl<C, H: Handler<C>> Handler<C> for JsonErrors<H> {
         self.0.handle(request, scope)
     }
 
-    fn error_page(status: Status) -> Answer {
-        Rejection::from_connection_error(status).into()
+    fn error_page(status: Status, why: Option<RequestError>) -> Answer {
+        Rejection::from_connection_error(status, why).into()
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+#[cfg(any(feature = "async", feature = "router"))]
+use rotor_http::RequestError;
 use rotor_http::Status;
 use rotor_http::server::{Reply, Response};
 
@@ -57,8 +59,11 @@ impl Rejection {
 
     /// Makes an error of the connection look like a handler's refusal.
     #[cfg(any(feature = "async", feature = "router"))]
-    pub(crate) fn from_connection_error(status: Status) -> Rejection {
-        Rejection::new(status, status.reason())
+    pub(crate) fn from_connection_error(status: Status, why: Option<RequestError>) -> Rejection {
+        match why {
+            Some(why) => Rejection::new(status, why.reason()),
+            None => Rejection::new(status, status.reason()),
+        }
     }
 
     /// Adds a field to the response. For example, a 401 has to name an authentication scheme

@@ -329,9 +329,13 @@ fn work_without_a_thread_is_refused_with_503() {
 
 #[test]
 fn connection_errors_have_the_form_of_the_handlers_errors() {
-    let both = |start: &str, length, status: &str, reason: &str| {
+    let both = |start: &str, length, status: &str, phrase: &str, why: Option<&str>| {
         let said = asked(fails, start, length);
-        let text = format!("||{status} {reason}\n");
+        let text = match why {
+            Some(why) => format!("||{status} {phrase}: {why}\n"),
+            None => format!("||{status} {phrase}\n"),
+        };
+        let reason = why.unwrap_or(phrase);
         assert!(
             said.starts_with(&format!("HTTP/1.1 {status} ")) && said.ends_with(&text),
             "{said}"
@@ -350,10 +354,12 @@ fn connection_errors_have_the_form_of_the_handlers_errors() {
             assert!(said.ends_with(&json), "{said}");
         }
     };
-    both("POST /", 101, "413", "Content Too Large");
-    both("POST /", 100, "503", "Service Unavailable");
-    both("GET /panics", 0, "500", "Internal Server Error");
-    both("GET /\u{1}", 0, "400", "Bad Request");
+    let too_large = "the body is larger than its limit";
+    both("POST /", 101, "413", "Content Too Large", Some(too_large));
+    both("POST /", 100, "503", "Service Unavailable", None);
+    both("GET /panics", 0, "500", "Internal Server Error", None);
+    let target = "the request target is empty or contains a byte that is not allowed";
+    both("GET /\u{1}", 0, "400", "Bad Request", Some(target));
 }
 
 /// Sends lines, each as soon as there is room for it.

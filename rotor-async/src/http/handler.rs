@@ -4,7 +4,7 @@ use std::fmt;
 
 use rotor_core::Scope;
 use rotor_http::server::{Head, Response};
-use rotor_http::{MessageError, Status};
+use rotor_http::{MessageError, RequestError, Status};
 
 use super::answer::Answer;
 use super::request::Request;
@@ -48,12 +48,17 @@ pub trait Handler<C>: Clone + 'static {
 
     /// Makes the response if the handler gives none: the request was refused earlier (because it is
     /// too long, for instance), or the future was too slow or panicked. See
-    /// [`emit_error_page`](rotor_http::server::Server::emit_error_page).
+    /// [`emit_error_page`](rotor_http::server::Server::emit_error_page). `why` is what is wrong with
+    /// the request, if that is known; its [`reason`](RequestError::reason) contains no text from the
+    /// peer.
     ///
-    /// The default is a line of plain text. A layer around a handler should return the handler's
-    /// page, unless it has its own.
-    fn error_page(status: Status) -> Answer {
-        let line = format!("{} {}\n", status.code(), status.reason());
+    /// The default is a line of plain text, with the reason. A layer around a handler should return
+    /// the handler's page, unless it has its own.
+    fn error_page(status: Status, why: Option<RequestError>) -> Answer {
+        let line = match why {
+            Some(why) => format!("{} {}: {}\n", status.code(), status.reason(), why.reason()),
+            None => format!("{} {}\n", status.code(), status.reason()),
+        };
         Answer::new(status).body("text/plain", line)
     }
 }

@@ -205,7 +205,7 @@ impl<H: Handler<C>, C> Server for AsyncServer<H, C> {
     }
 
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
-        Self::write_answer(H::error_page(status), response);
+        Self::write_answer(H::error_page(status, response.refusal()), response);
     }
 }
 

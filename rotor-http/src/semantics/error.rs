@@ -142,8 +142,10 @@ impl FramingError {
 }
 
 quick_error! {
-    /// A request that a server refuses before a handler sees it. The peer's fault. The response has
-    /// the status from `status()` and `Connection: close`, and nothing more is read as a request.
+    /// A request that a server refuses. The peer's fault. No handler has seen it, or, if the body is
+    /// what is wrong, the handler was told ([`bad_request`](crate::server::Server::bad_request)). The
+    /// response has the status from `status()` and `Connection: close`, and nothing more is read as
+    /// a request.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum RequestError {
@@ -163,6 +165,8 @@ quick_error! {
         Host { display("Host is not a host with an optional port") }
         /// An expectation other than `100-continue`.
         Expectation { display("an expectation other than 100-continue") }
+        /// The body violates its framing or a limit, or arrives too slowly.
+        Body(err: BodyError) { source(err) display("the body is malformed, too large or too slow") }
     }
 }
 
@@ -173,6 +177,7 @@ impl RequestError {
         match self {
             RequestError::Head(err) => err,
             RequestError::Framing(err) => err,
+            RequestError::Body(err) => err.innermost(),
             other => other,
         }
     }
@@ -182,6 +187,7 @@ impl RequestError {
         match self {
             RequestError::Head(err) => err.status(),
             RequestError::Framing(err) => err.status(),
+            RequestError::Body(err) => err.status(),
             RequestError::Expectation => Status::EXPECTATION_FAILED,
             RequestError::TargetForm
             | RequestError::ConnectBody
@@ -252,6 +258,24 @@ quick_error! {
 }
 
 impl BodyError {
+    /// Returns whether the peer could have done something about it, rather than this side.
+    pub(crate) fn is_peers_fault(&self) -> bool {
+        match self {
+            BodyError::NoRoom => false,
+            #[cfg(feature = "body")]
+            BodyError::DiskFull | BodyError::Disk => false,
+            _ => true,
+        }
+    }
+
+    /// Returns the most specific cause.
+    fn innermost(&self) -> &dyn fmt::Display {
+        match self {
+            BodyError::Trailer(err) => err,
+            other => other,
+        }
+    }
+
     /// Returns the status with which a server responds, if its response has not begun.
     pub fn status(&self) -> Status {
         match self {
@@ -371,6 +395,12 @@ mod tests {
         let error = RequestError::from(HeadError::TooLarge);
         assert_eq!(error.to_string(), "the head is malformed or too large");
         assert_eq!(error.reason().to_string(), "the head is too large");
+        let trailer = RequestError::Body(BodyError::Trailer(HeadError::FieldName));
+        assert_eq!(trailer.reason().to_string(), "a field name is not a token followed by a colon");
+        assert_eq!(
+            RequestError::Body(BodyError::ChunkSize).reason().to_string(),
+            BodyError::ChunkSize.to_string()
+        );
         let error_without = RequestError::HostMissing;
         assert_eq!(error_without.reason().to_string(), error_without.to_string());
         assert_eq!(

@@ -12,8 +12,8 @@ const RETRY_AFTER: &str = "5";
 /// In bytes: more than any status with any reason needs.
 const PAGE_BYTES_MAX: usize = 256;
 
-/// Writes one line of plain text: the status, and the reason if a head was refused. A bare 400 does
-/// not help the author of a client. The line contains no text from the peer.
+/// Writes one line of plain text: the status, and the reason if a head or body was refused. A bare
+/// 400 does not help the author of a client. The line contains no text from the peer.
 pub(super) fn plain_page(status: Status, response: &mut Response<'_>) {
     // On the stack, so that a flood of bad requests costs no more than other requests.
     let mut page = [0; PAGE_BYTES_MAX];

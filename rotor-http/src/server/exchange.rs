@@ -31,7 +31,7 @@ use super::response::Response;
 use super::unwanted::AnnouncedBody;
 use crate::body_receiver::{BodyReceiver, Part};
 use crate::flow::Flow;
-use crate::semantics::error::BodyError;
+use crate::semantics::error::{BodyError, RequestError};
 use crate::semantics::status::Status;
 
 /// A request under way.
@@ -467,6 +467,8 @@ impl<S: Server> Exchange<S> {
         {
             record_panic::<S>(&panicked, io.config);
         }
+        // What this side lacks is not the peer's business.
+        self.outgoing.refusal = error.is_peers_fault().then_some(RequestError::Body(error));
         Flow::Fail(error.status())
     }
 

@@ -350,8 +350,8 @@ pub trait Server: Sized {
     /// is sent instead. A handler may also call this to write its own errors; the connection then
     /// persists.
     ///
-    /// The default writes one line of plain text: the status, and the reason if the head was
-    /// refused ([`Response::refusal`]), for example `400 Bad Request: Host is missing`.
+    /// The default writes one line of plain text: the status, and the reason if the head or the body
+    /// was refused ([`Response::refusal`]), for example `400 Bad Request: Host is missing`.
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
         plain_page(status, response);
     }

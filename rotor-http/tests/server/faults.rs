@@ -216,6 +216,49 @@ fn a_bad_head_is_answered_with_a_reason_that_quotes_no_input() {
     );
 }
 
+/// Receives three bytes at most.
+struct SmallBodies;
+
+impl Server for SmallBodies {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        (): (),
+        _: &Head<'_>,
+        _: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        Next::recv(SmallBodies, RecvMode::Buffered(3)).keep_deadline()
+    }
+}
+
+#[test]
+fn a_bad_body_is_answered_with_a_reason_that_quotes_no_input() {
+    let chunked = |body: &str| request("POST /", "Transfer-Encoding: chunked\r\n", body);
+    let sized = |body: &str| request("POST /", "Content-Length: 3\r\n", body);
+    for (input, room, expected) in [
+        (chunked("<b>\r\n"), 1 << 20, "400 Bad Request: a chunk size is not a hexadecimal number"),
+        (
+            chunked("0\r\n<b>: c\r\n\r\n"),
+            1 << 20,
+            "400 Bad Request: a field name is not a token followed by a colon",
+        ),
+        (chunked("4\r\n"), 1 << 20, "413 Content Too Large: the body is larger than its limit"),
+        (sized("a"), 1 << 20, "408 Request Timeout: the body arrives too slowly"),
+        // What this side lacks is not the peer's business.
+        (sized("a"), 0, "503 Service Unavailable"),
+    ] {
+        let config = ServerConfig::new().bodies_bytes_max(room);
+        let mut driver = Driver::<Connection<SmallBodies>>::new(HttpSeed::new((), config), ());
+        driver.send(&input);
+        driver.advance(seconds(60));
+        let answers = wire::answers(&driver.take_received());
+        assert_eq!((answers.len(), answers[0].text()), (1, &*format!("{expected}\n")));
+    }
+}
+
 #[test]
 fn a_panic_after_a_partial_response_truncates_only_that_response() {
     for room in [1000, 40_000, 100_000] {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rotor_async::http::{Answer, Handler, Request};
 use rotor_http::server::{Head, Response, Scope};
-use rotor_http::{MessageError, Status};
+use rotor_http::{MessageError, RequestError, Status};
 
 use super::{Compression, forbids_compression, weak_tag};
 
@@ -83,8 +83,8 @@ impl<C, H: Handler<C>> Handler<C> for CompressionLayer<H> {
         }
     }
 
-    fn error_page(status: Status) -> Answer {
-        H::error_page(status)
+    fn error_page(status: Status, why: Option<RequestError>) -> Answer {
+        H::error_page(status, why)
     }
 }
 

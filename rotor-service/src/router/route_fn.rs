@@ -100,11 +100,7 @@ impl<C: 'static> Server for RouteFn<C> {
 
     /// Writes the error in the form of a refusal.
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
-        let refused = match response.refusal() {
-            Some(why) => Rejection::new(status, why.reason()),
-            None => Rejection::from_connection_error(status),
-        };
-        refused.reply(response);
+        Rejection::from_connection_error(status, response.refusal()).reply(response);
     }
 }
 
