@@ -90,13 +90,15 @@ impl Cors {
         self
     }
 
-    /// Sets the methods that a page may use.
+    /// Sets the methods that a page may use, in place of the default ones.
     pub fn methods(self, methods: &[Method<'_>]) -> Cors {
         let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
         self.modify(|policy| policy.methods = names.join(", "))
     }
 
-    /// Sets the request fields that a page may set, beside those that every page may set.
+    /// Sets the request fields that a page may set, in place of the default, `Content-Type`. Name
+    /// that as well if pages send JSON: browsers let them set it without permission only for forms
+    /// and plain text. A page that sends a token needs `Authorization`.
     pub fn request_fields(self, names: &[&str]) -> Cors {
         self.modify(|policy| policy.request_fields = names.join(", "))
     }
