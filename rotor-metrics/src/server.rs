@@ -13,7 +13,7 @@ use crate::classic::to_classic;
 use crate::grouped::group_families;
 
 /// Serves the page of a registry, on a port of its own, or beside another server by
-/// [`Routed`](rotor_http::server::Routed). It answers GET and HEAD, whatever the path.
+/// [`rotor_routes!`](rotor_http::rotor_routes). It answers GET and HEAD, whatever the path.
 ///
 /// A scraper gets OpenMetrics if it prefers that to the classic text format, by the weights in its
 /// `Accept` (RFC 9110 §12.5.1), or if it gives both the same weight and names OpenMetrics. Other
