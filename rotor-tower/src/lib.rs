@@ -41,6 +41,11 @@
 //!   everywhere in rotor-http.
 //! * A request ends with its response: a task that goes on reading the body after that gets
 //!   [`BodyLost::Finished`]. With hyper it gets the rest. So answer after the body has come.
+//! * On HTTP/1.1, a response that is begun before the service has polled a body that is announced
+//!   with more than 64 KiB
+//!   ([`drained_body_bytes_max`](rotor_http::Limits::drained_body_bytes_max)) says
+//!   `Connection: close`, and the connection ends after it, even if the service reads the whole
+//!   body in the meantime, as one that sends it back does. hyper keeps the connection then.
 //! * `axum::serve` calls `with_state(())` on a router before it serves it, which prepares the
 //!   handlers once and not for each request. Here you have to do that yourself; it saves a few
 //!   hundred instructions per request.

@@ -116,3 +116,32 @@ fn an_unusual_target_is_refused_and_the_next_request_is_served() {
         }
     }
 }
+
+/// Answers with the body of the request, before any of it has been requested.
+async fn echo(request: http::Request<Body>) -> Result<http::Response<Body>, Infallible> {
+    Ok(http::Response::new(request.into_body()))
+}
+
+/// When the head is written, the connection cannot know yet that the body will be read.
+#[test]
+fn an_early_response_to_a_long_announced_body_is_the_last_of_its_connection() {
+    for (framing, length, is_last) in [
+        ("Content-Length: 65536", 65_536, false),
+        ("Content-Length: 65537", 65_537, true),
+        ("Transfer-Encoding: chunked", 65_537, false),
+    ] {
+        let mut stage = serving(tower::service_fn(echo));
+        stage.send(&request("POST /", &format!("{framing}\r\n"), ""));
+        let mut answer = stage.take_received();
+        let (body, is_chunked) = ("x".repeat(length), framing.ends_with("chunked"));
+        match is_chunked {
+            true => stage.send(format!("{length:x}\r\n{body}\r\n0\r\n\r\n").as_bytes()),
+            false => stage.send(body.as_bytes()),
+        }
+        answer.extend(stage.take_received());
+        let text = String::from_utf8_lossy(&answer);
+        assert_eq!(text.matches('x').count(), length, "{framing}: all of it comes back");
+        assert_eq!(text.contains("Connection: close"), is_last, "{framing}");
+        assert_eq!(stage.is_ended(), is_last, "{framing}");
+    }
+}
