@@ -44,7 +44,7 @@ fn upload_to_disk() -> Result<(), BoxError> {
 /// Opens the directory, and a spool in it: if both are on one file system, a file gets its name
 /// without being copied.
 fn open(directory: &Path) -> Result<(Dir, Spool), BoxError> {
-    let opened = std::fs::create_dir_all(directory)
-        .and_then(|()| Ok((Dir::open(directory)?, SpoolConfig::new(directory).open()?)));
-    opened.map_err(|error| format!("cannot keep files in {}: {error}", directory.display()).into())
+    std::fs::create_dir_all(directory)
+        .map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
+    Ok((Dir::open(directory)?, SpoolConfig::new(directory).open()?))
 }

@@ -5,8 +5,9 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use rotor_core::backend::system_entropy;
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -16,6 +17,16 @@ use rustix::process::{Resource, getrlimit};
 /// How often another random name is tried if one exists already. With 2^64 names, none is met
 /// twice.
 const NAME_ATTEMPTS: usize = 8;
+
+/// Opens a directory. If that fails, the error's message has the path.
+pub(crate) fn open_directory(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| {
+        let error = io::Error::from(errno);
+        let what = format!("cannot open the directory {}: {error}", path.display());
+        io::Error::new(error.kind(), what)
+    })
+}
 
 /// Opens a new file without a name. Returns also whether it can be given one.
 pub(crate) fn open_unnamed(directory: BorrowedFd<'_>, mode: Mode) -> io::Result<(File, bool)> {

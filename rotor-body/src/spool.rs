@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rotor_stream::{Block, BytesHeld};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::Mode;
 
 use crate::config::{SpoolConfig, SyncData};
 use crate::content::Content;
@@ -47,11 +47,14 @@ impl SpoolConfig {
     ///
     /// # Errors
     ///
-    /// The system's error: the directory does not exist, or cannot be written to.
+    /// The system's error, with the directory's path in its message: the directory does not exist,
+    /// or cannot be written to.
     pub fn open(self) -> io::Result<Spool> {
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(&self.directory, flags, Mode::empty())?;
-        disk::open_unnamed(directory.as_fd(), mode(self.mode))?;
+        let directory = disk::open_directory(&self.directory)?;
+        disk::open_unnamed(directory.as_fd(), mode(self.mode)).map_err(|error| {
+            let what = format!("cannot make files in {}: {error}", self.directory.display());
+            io::Error::new(error.kind(), what)
+        })?;
         Ok(Spool::new(self, Storage::Disk(directory)))
     }
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::{Arc, MutexGuard};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use crate::body::Body;
@@ -27,11 +27,10 @@ impl Dir {
     ///
     /// # Errors
     ///
-    /// The system's error: the directory does not exist, or may not be read.
+    /// The system's error, with the path in its message: the directory does not exist, or may not be
+    /// read.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Dir> {
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(path.as_ref(), flags, Mode::empty())?;
-        Ok(Dir { directory: Arc::new(directory) })
+        Ok(Dir { directory: Arc::new(disk::open_directory(path.as_ref())?) })
     }
 }
 

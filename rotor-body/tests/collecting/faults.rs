@@ -85,7 +85,11 @@ fn an_unusable_directory_is_refused_at_once() {
     let directory = TestDirectory::new();
     fs::write(directory.join("file"), "").expect("it can be written");
     for name in ["missing", "file"] {
-        assert!(SpoolConfig::new(directory.join(name)).open().is_err(), "{name}");
-        assert!(Dir::open(directory.join(name)).is_err(), "{name}");
+        let path = directory.join(name);
+        let spool = SpoolConfig::new(&path).open().expect_err(name);
+        let dir = Dir::open(&path).expect_err(name);
+        for error in [spool, dir] {
+            assert!(error.to_string().contains(&format!(" {}: ", path.display())), "{error}");
+        }
     }
 }
