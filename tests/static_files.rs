@@ -131,7 +131,10 @@ fn a_path_that_is_no_directory_is_named() {
     let output = example(missing).arg("127.0.0.1:0").output().expect("it runs");
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{message}");
-    assert!(message.contains("cannot serve /no/such/directory: No such file"), "{message}");
+    assert!(
+        message.contains("cannot open the directory /no/such/directory: No such file"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -44,8 +44,7 @@ fn rest_service() -> Result<(), BoxError> {
     let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let notes = notes::open(program::argument(2, "notes.sqlite".to_owned())?)?;
     let directory = program::argument(3, ".".to_owned())?;
-    let files = FilesConfig::new(&directory).mounted_at("/static").open();
-    let files = files.map_err(|error| format!("cannot serve {directory}: {error}"))?;
+    let files = FilesConfig::new(directory).mounted_at("/static").open()?;
     let routes = Arc::new(service::routes()?);
     let answer = move |request| service::answer(request, routes.clone(), notes.clone());
     let (serve, answer) = (Serve::new(address), json_errors(answer));

@@ -31,10 +31,7 @@ fn static_files() -> Result<(), BoxError> {
     let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let directory = env::args_os().nth(2).unwrap_or_else(|| ".".into());
     let codings = [Precompressed::Brotli, Precompressed::Zstd, Precompressed::Gzip];
-    let files = FilesConfig::new(&directory)
-        .precompressed(codings)
-        .open()
-        .map_err(|error| format!("cannot serve {}: {error}", directory.display()))?;
+    let files = FilesConfig::new(directory).precompressed(codings).open()?;
     serve_http(address, machine::site(files), (), |address| {
         format!("try: curl -i http://{address}/some-file")
     })

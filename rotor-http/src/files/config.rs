@@ -307,14 +307,17 @@ impl FilesConfig {
     ///
     /// # Errors
     ///
-    /// The system's error for the directory, or for the random bytes of a key. `NotFound` if the
-    /// page for missing files, or the fallback, is not a file that can be served. `InvalidInput` if
-    /// the index is not a file name, the mount path is malformed, or a text is not allowed in a
-    /// field.
+    /// The system's error for the directory, with the directory's path in its message, or that for
+    /// the random bytes of a key. `NotFound` if the page for missing files, or the fallback, is not a
+    /// file that can be served. `InvalidInput` if the index is not a file name, the mount path is
+    /// malformed, or a text is not allowed in a field.
     pub fn open(self) -> io::Result<Files> {
         // Checked now, because in a response each of these mistakes would cost a connection.
         self.check().map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
-        let root = Root::open(&self.root, self.follow_links)?;
+        let root = Root::open(&self.root, self.follow_links).map_err(|error| {
+            let what = format!("cannot open the directory {}: {error}", self.root.display());
+            io::Error::new(error.kind(), what)
+        })?;
         if let Some(Fallback { name, .. }) = &self.fallback
             && !(name.split('/').all(is_name)
                 && matches!(root.find(name.as_bytes()), Ok(Entry::File(..))))
@@ -431,7 +434,9 @@ mod tests {
             assert_eq!(bad.open().expect_err("refused").kind(), io::ErrorKind::InvalidInput);
         }
         let missing = FilesConfig::new("/no/such/directory").open();
-        assert_eq!(missing.expect_err("missing").kind(), io::ErrorKind::NotFound);
+        let error = missing.expect_err("missing");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(error.to_string().contains(" /no/such/directory: "), "{error}");
         let file = FilesConfig::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).open();
         assert_eq!(file.expect_err("no directory").kind(), io::ErrorKind::NotADirectory);
     }

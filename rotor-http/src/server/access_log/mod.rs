@@ -134,10 +134,13 @@ impl AccessLogConfig {
     ///
     /// # Errors
     ///
-    /// If the file cannot be opened, or no thread can be started.
+    /// If the file cannot be opened (the message has its path), or no thread can be started.
     pub fn start(self) -> io::Result<AccessLog> {
         let destination = match &self.path {
-            Some(path) => Destination::open(path.clone())?,
+            Some(path) => Destination::open(path.clone()).map_err(|error| {
+                let what = format!("cannot open the access log {}: {error}", path.display());
+                io::Error::new(error.kind(), what)
+            })?,
             None => Destination::StandardOutput(io::stdout()),
         };
         self.start_with(destination)

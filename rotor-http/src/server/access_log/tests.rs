@@ -238,6 +238,14 @@ fn a_renamed_file_is_reopened() {
 }
 
 #[test]
+fn a_log_that_cannot_be_opened_is_named() {
+    let path = Directory::create().join("missing").join("log");
+    let error = AccessLogConfig::file(&path).start().expect_err("no directory");
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    assert!(error.to_string().contains(&format!(" {}: ", path.display())), "{error}");
+}
+
+#[test]
 fn a_file_is_not_made_longer_than_the_process_may_make_one() {
     let directory = Directory::create();
     let (path, old) = (directory.join("log"), directory.join("log.1"));
