@@ -105,6 +105,10 @@ impl<'a> Request<'a> {
     /// [`body_wanted`](super::Client::body_wanted) is called to write it. If the server sends a
     /// final response instead, it is not called; if the exchange then finishes without the body,
     /// the connection is not reused.
+    ///
+    /// This has no effect on a request without a body, or with a length of 0: the server is not
+    /// asked (RFC 9110 §10.1.1), and `body_wanted` is not called. So call [`done`](Request::done)
+    /// at once if the length is 0.
     #[doc(alias = "100 Continue")]
     pub fn expect_continue(&mut self) {
         self.state.expect_continue();

@@ -36,6 +36,14 @@ fn an_expect_continue_body_waits_for_100_or_for_its_timeout() {
 }
 
 #[test]
+fn an_empty_body_is_not_asked_for_and_its_handler_ends_the_request() {
+    let mut driver = connection(Limits::new(), [Probe::post(BodyPlan::Expected(""))]);
+    assert_eq!(sent(&driver), "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n");
+    driver.advance(seconds(5));
+    assert_eq!(events(&driver), ["/ prepare", "/ flushed"], "nobody says that it is wanted");
+}
+
+#[test]
 fn an_expect_continue_body_of_a_deferred_request_waits_for_100_too() {
     let deferred = || {
         let plan = Probe { defers_write: true, ..Probe::post(BodyPlan::Expected("body")) };
