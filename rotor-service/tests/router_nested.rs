@@ -113,7 +113,11 @@ fn a_nested_router_has_its_routes_below_the_prefix() {
         ("GET /api/notes/x", "", NOTHING),
         ("DELETE /api/notes/7", "", "200 OK||note 7"),
         ("PUT /api/notes/7", "abc", "200 OK||put 7 3"),
-        ("PUT /api/notes/7", "abcd", r#"413 Content Too Large||{"error":"Content Too Large"}"#),
+        (
+            "PUT /api/notes/7",
+            "abcd",
+            r#"413 Content Too Large||{"error":"the body is larger than its limit"}"#,
+        ),
         ("GET /users/eve/notes/7", "", "200 OK||note 7 of eve"),
         ("GET /users/a%2Fb/notes/7", "", "200 OK||note 7 of a/b"),
         ("GET /users/eve/7", "", "200 OK||note 7"),

@@ -92,5 +92,5 @@ fn every_refusal_has_its_status_and_a_json_reason() {
     let announced = "POST /notes HTTP/1.1\r\nHost: a\r\nContent-Length: 2097152\r\n\r\n\"x";
     let refused = exchange(&server, announced);
     assert_eq!(&refused[9..12], "413");
-    assert!(refused.ends_with(r#"{"error":"Content Too Large"}"#), "{refused}");
+    assert!(refused.ends_with(r#"{"error":"the body is larger than its limit"}"#), "{refused}");
 }
