@@ -1,22 +1,30 @@
 //! HTTP over TLS, in memory: connections that end without `close_notify`, with each kind of body
-//! framing; and the HTTP version that is used after ALPN.
+//! framing; the HTTP version that is used after ALPN; and what a client's requests are told when
+//! TLS fails.
 #![forbid(unsafe_code)]
 
 #[path = "../rotor-tls/tests/kit/mod.rs"]
 mod kit;
 
+use std::io::{Read, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kit::{Issuer, RawClient};
-use rotor::Scope;
 use rotor::http::Status;
+use rotor::http::client::{
+    self, ClientConfig, ClientError, ConnectionSeed, Fetch, Fetched, Job, Offer, RequestSource,
+};
 use rotor::http::server::{
     Connection, Head, Http2Config, HttpSeed, Next, NoUpgrade, RecvMode, Response, Server,
     ServerConfig,
 };
-use rotor::stream::Stream;
 use rotor::stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
-use rotor::tls::{TlsServer, TlsStream};
+use rotor::stream::{Fatal, Stream};
+use rotor::tls::{TlsClient, TlsClientConfig, TlsError, TlsServer, TlsStream};
+use rotor::{Future, Outcome, Scope, with_causes};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// Records each complete request, and responds to it.
 struct Notes;
@@ -125,5 +133,136 @@ fn a_preface_does_not_start_http2_after_http1_was_negotiated() {
         client.talk(&mut test, &peer);
         let is_refused = client.plain.starts_with(b"HTTP/1.1 505 ");
         assert_eq!((is_refused, client.plain.is_empty()), (!is_http2, false), "{protocols:?}");
+    }
+}
+
+/// The outcomes of the requests that were begun.
+type Asked = Vec<Future<Result<Fetched, ClientError>>>;
+
+/// Has one connection make this many requests.
+struct Requests(usize);
+
+impl RequestSource<Fetch<Asked>> for Requests {
+    fn next(&mut self, _: bool, scope: &mut Scope<'_, Asked>) -> Offer<Fetch<Asked>> {
+        if scope.len() == self.0 {
+            return Offer::Idle;
+        }
+        let (port, future) = scope.create_future();
+        let deadline = scope.now() + Duration::from_secs(60);
+        scope.push(future);
+        Offer::Job(Job::new(Fetch::get("/").host("localhost"), deadline, port))
+    }
+
+    fn return_job(&mut self, _: Job<Fetch<Asked>>, _: &mut Scope<'_, Asked>) {}
+
+    fn not_connected(self, error: Fatal, _: &mut Scope<'_, Asked>) {
+        panic!("{}", with_causes(&error));
+    }
+}
+
+type ClientStream = Stream<client::Connection<Fetch<Asked>, Requests>, TlsStream<ScriptedSocket>>;
+
+/// The server of a client under test: rustls itself.
+struct RawServer(rustls::ServerConnection);
+
+impl RawServer {
+    fn new(issuer: &Issuer) -> RawServer {
+        let (chain, key) = issuer.pem_for(&["localhost"]);
+        let chain = CertificateDer::pem_slice_iter(chain.as_bytes()).map(|one| one.expect("fine"));
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("fine");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("there are versions")
+            .with_no_client_auth()
+            .with_single_cert(chain.collect(), key)
+            .expect("they belong together");
+        RawServer(rustls::ServerConnection::new(Arc::new(config)).expect("it is well made"))
+    }
+
+    /// Exchanges bytes with the client until neither sends anything.
+    fn talk(&mut self, test: &mut TestLoop<ClientStream>, peer: &Peer) {
+        loop {
+            test.settle();
+            let received = peer.take_received();
+            self.receive(&received);
+            let records = self.take_records();
+            if received.is_empty() && records.is_empty() {
+                return;
+            }
+            peer.send(&records);
+        }
+    }
+
+    /// Processes records. It answers invalid ones with an alert.
+    fn receive(&mut self, mut records: &[u8]) {
+        while !records.is_empty() {
+            self.0.read_tls(&mut records).expect("a slice gives all");
+            if self.0.process_new_packets().is_err() {
+                return;
+            }
+            let mut plain = [0; 1024];
+            while let Ok(1..) = self.0.reader().read(&mut plain) {}
+        }
+    }
+
+    fn take_records(&mut self) -> Vec<u8> {
+        let mut records = Vec::new();
+        while self.0.wants_write() {
+            self.0.write_tls(&mut records).expect("a vector takes all");
+        }
+        records
+    }
+}
+
+/// A record that cannot be decrypted.
+const BAD_RECORD: [u8; 22] = [23, 3, 3, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+
+#[test]
+fn each_request_is_told_how_tls_failed_whatever_the_version_of_http() {
+    let issuer = Issuer::new();
+    let tls = TlsClientConfig::new(issuer.roots()).alpn(&[]);
+    let tls = TlsClient::new(tls).expect("it is well made").to((), "localhost");
+    let tls = tls.expect("it is a name");
+    for is_http2 in [false, true] {
+        for (by_alert, expected) in [
+            (true, "the connection broke: the peer refused the connection: alert BadRecordMac"),
+            (false, "the connection broke: the peer violated TLS: cannot decrypt peer's message"),
+        ] {
+            let mut test = TestLoop::<ClientStream>::new(Vec::new());
+            let (socket, peer) = pair(test.world());
+            let http2 = client::Http2Config::new().prior_knowledge(is_http2);
+            let config = ClientConfig::new().http2(http2);
+            let count = if is_http2 { 2 } else { 1 };
+            let seed = ConnectionSeed::new(Requests(count), Arc::new(config));
+            test.add(|scope| Stream::connected(TlsStream::client(socket, &tls), seed, scope));
+            let mut server = RawServer::new(&issuer);
+            if is_http2 {
+                server.0.writer().write_all(&SETTINGS).expect("it takes all");
+            }
+            server.talk(&mut test, &peer);
+            if by_alert {
+                server.receive(&BAD_RECORD);
+                peer.send(&server.take_records());
+            } else {
+                peer.send(&BAD_RECORD);
+            }
+            test.settle();
+            assert_eq!(test.context().len(), count);
+            for future in std::mem::take(test.context_mut()) {
+                let Outcome::Value(Err(ClientError::Lost(error))) = future.take() else {
+                    panic!("the request is not lost");
+                };
+                assert_eq!(with_causes(&error).to_string(), expected, "{is_http2}");
+                let reason = TlsError::of(&error);
+                let is_found = match by_alert {
+                    true => matches!(reason, Some(TlsError::Refused(_))),
+                    false => matches!(reason, Some(TlsError::Peer(_))),
+                };
+                assert!(is_found, "{reason:?}");
+            }
+        }
     }
 }

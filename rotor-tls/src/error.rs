@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use quick_error::quick_error;
@@ -103,8 +104,10 @@ impl TlsError {
             if let Some(found) = error.downcast_ref() {
                 return Some(found);
             }
+            // One that several have, such as the requests on a connection of HTTP/2.
+            let shared = error.downcast_ref::<Arc<io::Error>>().map(|shared| &**shared);
             // The source of an `io::Error` is not the error in it, but the source of that.
-            next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            next = match shared.or(error.downcast_ref()).and_then(io::Error::get_ref) {
                 Some(inner) => Some(inner),
                 None => error.source(),
             };

@@ -279,7 +279,7 @@ impl<K: Client, F: RequestSource<K>> Protocol for Connection<K, F> {
         }
         if let State::Http2(_) = self.state {
             let ended = |streams: &mut Streams<K, F>, io: &mut Io<'_, '_, '_, K::Context>| {
-                streams.input_ended(&exception, io)
+                streams.input_ended(exception, io)
             };
             return self.step_http2(transport, scope, ended);
         }
@@ -304,7 +304,7 @@ impl<K: Client, F: RequestSource<K>> Protocol for Connection<K, F> {
         match self.state {
             State::Upgraded(upgraded) => upgraded.fatal(error, scope),
             State::Http(requests) => requests.lost(error, &self.config, scope),
-            State::Http2(streams) => streams.lost(&error, &self.config, scope),
+            State::Http2(streams) => streams.lost(error, &self.config, scope),
         }
     }
 

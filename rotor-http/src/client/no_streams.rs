@@ -54,7 +54,7 @@ impl<K: Client, F> Streams<K, F> {
 
     pub(super) fn input_ended(
         &mut self,
-        _: &Exception,
+        _: Exception,
         _: &mut Io<'_, '_, '_, K::Context>,
     ) -> ConnectionFlow<K> {
         match self.never {}
@@ -76,7 +76,7 @@ impl<K: Client, F> Streams<K, F> {
         match self.never {}
     }
 
-    pub(super) fn lost(self, _: &Fatal, _: &ClientConfig, _: &mut Scope<'_, K::Context>) {
+    pub(super) fn lost(self, _: Fatal, _: &ClientConfig, _: &mut Scope<'_, K::Context>) {
         match self.never {}
     }
 }

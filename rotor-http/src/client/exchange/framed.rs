@@ -2,7 +2,7 @@
 //! frame, and its end does not affect the connection.
 
 use rotor_core::Time;
-use rotor_stream::{ConnectionInfo, Exception, Fatal};
+use rotor_stream::{ConnectionInfo, Fatal};
 
 use super::{Exchange, ExchangeFlow};
 use crate::client::config::ClientConfig;
@@ -101,15 +101,15 @@ impl<K: Client> Exchange<K> {
         is_late
     }
 
-    /// Handles the end of the input before the response is complete.
+    /// Handles the end of the input before the response is complete. `error` is why nothing more
+    /// can be read, unless the server has ended the connection.
     pub(in crate::client) fn input_ended_early(
         &mut self,
-        exception: &Exception,
+        error: Option<Fatal>,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> ExchangeFlow<K> {
-        if let Exception::Read(error) = exception {
-            let error = error.kind().into();
-            return Flow::Fail(ClientError::Lost(Fatal::Reset(error)));
+        if let Some(error) = error {
+            return Flow::Fail(ClientError::Lost(error));
         }
         if !self.body.awaits_head() {
             return Flow::Fail(ClientError::from_body_error(BodyError::Truncated));

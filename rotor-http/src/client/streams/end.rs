@@ -4,6 +4,7 @@ use rotor_core::{Scope, Time};
 use rotor_stream::{Exception, Fatal};
 
 use super::child::Child;
+use super::loss::Loss;
 use super::{Phase, Streams, write_frame};
 use crate::client::config::ClientConfig;
 use crate::client::counters::Counters;
@@ -227,48 +228,50 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
     /// Handles the loss of the connection.
     pub(in crate::client) fn lost(
         mut self,
-        error: &Fatal,
+        error: Fatal,
         config: &ClientConfig,
         scope: &mut Scope<'_, K::Context>,
     ) {
         if let Fatal::NoRoom = error {
             Counters::add(&config.counters_ref().without_room);
         }
-        self.fail_all(error, config, scope);
+        self.fail_all(&error.into(), config, scope);
     }
 
     pub(super) fn fail_all(
         &mut self,
-        error: &Fatal,
+        loss: &Loss,
         config: &ClientConfig,
         scope: &mut Scope<'_, K::Context>,
     ) {
         for mut child in std::mem::take(&mut self.children) {
-            fail_child(&mut child, &mut self.source, self.phase, error, config, scope);
+            fail_child(&mut child, &mut self.source, self.phase, loss, config, scope);
         }
     }
 
     /// Handles the loss of the connection while something may not be lost with it.
     pub(super) fn lost_while_held(
         &mut self,
-        error: &Fatal,
+        loss: &Loss,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> ConnectionFlow<K> {
         let phase = self.phase;
         self.end_unless_held(io, |child, source, io| {
-            fail_child(child, source, phase, error, io.config, io.scope);
+            fail_child(child, source, phase, loss, io.config, io.scope);
         })
     }
 
     /// Handles the end of the input. Complete responses are still delivered to their handlers.
     pub(in crate::client) fn input_ended(
         &mut self,
-        exception: &Exception,
+        exception: Exception,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> ConnectionFlow<K> {
-        if let Exception::Lost(error) = exception {
-            return self.lost_while_held(error, io);
-        }
+        let loss = match exception {
+            Exception::Lost(error) => return self.lost_while_held(&error.into(), io),
+            Exception::Read(error) => Some(Loss::Reset(error.into())),
+            _ => None,
+        };
         self.stop_reading();
         for at in (0..self.children.len()).rev() {
             if self.children[at].tunnel.is_some() && self.children[at].state.is_receiving() {
@@ -281,7 +284,8 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
             {
                 self.remove_child(at, io);
             } else if self.children[at].state.is_receiving() {
-                self.step(at, io, |exchange, io| exchange.input_ended_early(exception, io));
+                let error = loss.as_ref().map(Loss::to_fatal);
+                self.step(at, io, |exchange, io| exchange.input_ended_early(error, io));
             }
         }
         self.proceed(io)
@@ -313,29 +317,18 @@ fn fail_child<K: Client>(
     child: &mut Child<K>,
     source: &mut impl RequestSource<K>,
     phase: Phase,
-    error: &Fatal,
+    loss: &Loss,
     config: &ClientConfig,
     scope: &mut Scope<'_, K::Context>,
 ) {
     child.lose_tunnel(scope);
     // If there was no room, there is none for another connection.
-    if !matches!(error, Fatal::NoRoom) && return_unsent(child, source, phase, config, scope) {
+    if !matches!(loss, Loss::NoRoom) && return_unsent(child, source, phase, config, scope) {
         return;
     }
     let Some(exchange) = child.exchange.take() else { return };
     let mut part = scope.part(child.key);
-    if let Some(job) = exchange.lost(copy_fatal(error), config, &mut part) {
+    if let Some(job) = exchange.lost(loss.to_fatal(), config, &mut part) {
         source.return_job(*job, scope);
-    }
-}
-
-/// Copies an error for each of the requests. Of a system error only the kind is copied.
-fn copy_fatal(error: &Fatal) -> Fatal {
-    match error {
-        Fatal::FlushTimeout => Fatal::FlushTimeout,
-        Fatal::NoRoom => Fatal::NoRoom,
-        Fatal::Write(error) => Fatal::Write(error.kind().into()),
-        Fatal::Reset(error) => Fatal::Reset(error.kind().into()),
-        _ => Fatal::Reset(std::io::ErrorKind::ConnectionAborted.into()),
     }
 }

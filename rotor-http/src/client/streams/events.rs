@@ -63,7 +63,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         if self.ping_until.is_some_and(|until| until <= now) {
             Counters::add(&counters.ping_timeouts);
             // As if the system had given up the connection.
-            let timed_out = Fatal::Reset(std::io::ErrorKind::TimedOut.into());
+            let timed_out = Fatal::Reset(std::io::ErrorKind::TimedOut.into()).into();
             write_frame(io, &frame_writer::go_away(0, ErrorCode::NoError));
             return self.lost_while_held(&timed_out, io);
         }

@@ -22,6 +22,7 @@ mod fields;
 mod frames;
 mod head_text;
 mod held_heads;
+mod loss;
 mod outlet;
 mod resets;
 mod steps;
@@ -33,6 +34,7 @@ use rotor_core::{Deadline, Time};
 use rotor_stream::Share;
 
 use self::child::Child;
+use self::loss::Loss;
 use super::config::ClientConfig;
 use super::counters::Counters;
 use super::handler::Client;
@@ -278,7 +280,7 @@ impl<K: Client, F: RequestSource<K>> Streams<K, F> {
         }
         if self.count_held(io).is_err() {
             Counters::add(&io.config.counters_ref().without_room);
-            self.fail_all(&rotor_stream::Fatal::NoRoom, io.config, io.scope);
+            self.fail_all(&Loss::NoRoom, io.config, io.scope);
             return self.close(io);
         }
         // A connection that accepts no requests at all would only occupy a place of its origin. A new
