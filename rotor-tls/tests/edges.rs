@@ -312,3 +312,31 @@ fn an_alert_found_after_a_failed_write_is_the_reason_of_the_loss() {
         assert_eq!(test.context()[..], [reason]);
     }
 }
+
+#[test]
+fn an_alert_found_after_a_failed_write_is_the_reason_of_a_failed_handshake() {
+    for (has_alert, expected) in [
+        (true, "the handshake has failed: the peer refused the connection: alert BadCertificate"),
+        (false, "the handshake has failed: broken pipe"),
+    ] {
+        let issuer = Issuer::new();
+        let server = issuer.server();
+        let mut test = kit::Test::new(Log::new());
+        let peer = kit::add_server(&mut test, &server);
+        let config = issuer.raw_config_of(&[&rustls::version::TLS12]);
+        let mut client = RawClient::new(config, "localhost");
+        // Not all of the server's flight is taken before the client leaves.
+        peer.limit_room(100);
+        peer.send(&client.take_records());
+        test.settle();
+        peer.fail_writes(ErrorKind::BrokenPipe);
+        if has_alert {
+            peer.send(&[21, 3, 3, 0, 2, 2, 42]);
+        }
+        peer.make_room(1);
+        test.settle();
+        assert_eq!(test.context()[..], [expected]);
+        let counter = if has_alert { "refused_by_peer" } else { "abandoned" };
+        assert!(kit::nonzero_counters(server.counters()).contains(&(counter, 1)));
+    }
+}

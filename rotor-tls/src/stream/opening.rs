@@ -308,11 +308,30 @@ fn handle_result<S: StreamSocket>(
         }
         Ok(_) => {}
     }
-    match connection.flush(inner).and_then(|()| connection.fill_unless_drained(inner)) {
+    let flushed = connection.flush(inner);
+    if let Err(error) = &flushed
+        && !is_retryable(error)
+        && let Some(refusal) = read_refusal(&mut connection, inner)
+    {
+        return Err(Stop::Failed(connection.end_handshake(), refusal, Buf::new()));
+    }
+    match flushed.and_then(|()| connection.fill_unless_drained(inner)) {
         Ok(()) => Ok(StepOutcome::Continue(Opening::Handshaking(connection))),
         Err(error) if is_retryable(&error) => {
             Err(Stop::Waiting(Opening::Handshaking(connection), error))
         }
         Err(error) => Err(Stop::Lost(connection.end_handshake(), error)),
     }
+}
+
+/// Reads once more after a write has failed: the peer may have sent an alert before it left, which
+/// says more than the error of the write.
+#[cold]
+fn read_refusal<S: StreamSocket>(connection: &mut Connection, inner: &mut S) -> Option<TlsError> {
+    connection.incoming.fill(inner).ok()?;
+    // A handshake message is not answered any more.
+    if should_offload(connection) {
+        return None;
+    }
+    connection.advance().err().filter(|error| matches!(error, TlsError::Refused(_)))
 }
