@@ -452,10 +452,12 @@ impl Incoming {
         codec::with_scratch(|scratch| {
             let max = terms.limits.message_max;
             let result = match &mut self.decompression {
-                Decompression::WithTakeover(codec) => codec::decompress(codec, bytes, scratch, max),
+                Decompression::WithTakeover(codec) => {
+                    codec::decompress(codec, false, bytes, scratch, max)
+                }
                 _ => {
                     let mut codec = codec::take_decompressor();
-                    let result = codec::decompress(&mut codec, bytes, scratch, max);
+                    let result = codec::decompress(&mut codec, true, bytes, scratch, max);
                     codec::return_decompressor(codec);
                     result
                 }

@@ -49,9 +49,6 @@ pub(crate) struct PartialMessage {
     pub(crate) codec: Option<Decompress>,
     /// No piece has been handed over yet.
     is_first: bool,
-    /// How many bytes of the end of the stream were decompressed, after the whole message had
-    /// arrived.
-    tail_used: usize,
     /// The whole message has been handed over.
     pub(crate) is_finished: bool,
 }
@@ -102,7 +99,6 @@ impl PartialMessage {
             inflating: None,
             codec: None,
             is_first: true,
-            tail_used: 0,
             is_finished: false,
         })
     }
@@ -172,6 +168,7 @@ impl PartialMessage {
     ) -> Result<(usize, usize, Option<Vec<u8>>), Fault> {
         let Some(inflating) = &mut self.inflating else { return Ok((0, 0, None)) };
         let InflateState { used, bytes } = inflating;
+        let is_alone = own.is_none();
         let codec = match own {
             Some(own) => own,
             None => self.codec.get_or_insert_with(codec::take_decompressor),
@@ -185,10 +182,7 @@ impl PartialMessage {
         *used += step;
         let mut is_complete = false;
         if *used == self.bytes.len() {
-            let tail = &codec::tail()[self.tail_used..];
-            self.tail_used += codec::decompress_to(codec, tail, bytes, most)?;
-            // If the output is full there may be more, even if all input was read.
-            is_complete = bytes.len() < most;
+            is_complete = codec::decompress_tail(codec, is_alone, bytes, most)?;
         }
         if bytes.len() > max {
             return Err(Fault::TooLong);
@@ -235,6 +229,7 @@ impl PartialMessage {
         emit: impl FnOnce(Piece<'_>),
     ) -> Result<(usize, usize), Fault> {
         let mut lent = self.codec.take();
+        let is_alone = own.is_none();
         codec::with_scratch(|scratch| {
             let codec = match own {
                 Some(own) => own,
@@ -242,10 +237,7 @@ impl PartialMessage {
             };
             let used = codec::decompress_to(codec, part, scratch, PIECE_MAX)?;
             if is_end && used == part.len() {
-                let tail = &codec::tail()[self.tail_used..];
-                self.tail_used += codec::decompress_to(codec, tail, scratch, PIECE_MAX)?;
-                // After a full piece there may be more, even if all input was read.
-                self.is_finished = scratch.len() < PIECE_MAX;
+                self.is_finished = codec::decompress_tail(codec, is_alone, scratch, PIECE_MAX)?;
             }
             self.codec = lent;
             self.piece(scratch, self.is_finished, emit)?;

@@ -11,6 +11,9 @@ use crate::frame::fault::Fault;
 /// The end of a deflate stream, which is not sent.
 const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
 
+/// The same and an empty block that is marked as the last one.
+const TAIL_AND_LAST: [u8; 6] = [0, 0, 0xff, 0xff, 0x03, 0];
+
 /// How many decompressors a thread keeps. One is enough unless messages are decompressed in parts.
 const DECOMPRESSORS_MAX: usize = 4;
 
@@ -55,7 +58,9 @@ pub(crate) fn take_decompressor() -> Decompress {
 
 /// Returns a decompressor to the thread.
 pub(crate) fn return_decompressor(mut codec: Decompress) {
-    codec.reset(false);
+    if codec.total_in() > 0 {
+        codec.reset(false);
+    }
     DECOMPRESSORS.with_borrow_mut(|pool| {
         if pool.len() < DECOMPRESSORS_MAX {
             pool.push(codec);
@@ -160,28 +165,52 @@ pub(crate) fn decompress_to(
     }
 }
 
+/// Decompresses the end of a message after the message itself. `is_alone` is whether the codec reads
+/// only this message. Returns whether the message is complete; if not, `to` has `max` bytes.
+///
+/// # Errors
+///
+/// The message has ended within a block. With context takeover, not each such message is recognized:
+/// a last block would end the stream, and the codec would forget the earlier messages.
+pub(crate) fn decompress_tail(
+    codec: &mut Decompress,
+    is_alone: bool,
+    to: &mut Vec<u8>,
+    max: usize,
+) -> Result<bool, Fault> {
+    let len = to.len();
+    // If the output is full there may be more, even if all input was read.
+    if len >= max {
+        return Ok(false);
+    }
+    // A peer may have left out what has to follow a block that is marked as the last one (RFC 7692
+    // §7.2.3.4).
+    if is_alone && codec.total_in() == 0 {
+        return Ok(true);
+    }
+    let tail = if is_alone { &TAIL_AND_LAST[..] } else { &TAIL };
+    let used = decompress_to(codec, tail, to, max)?;
+    // After the last block, the codec is at the beginning of a stream.
+    let has_ended = !is_alone || codec.total_in() == 0;
+    if used == tail.len() && to.len() == len && has_ended { Ok(true) } else { Err(Fault::Deflate) }
+}
+
 /// Decompresses a whole message. It stops when the output exceeds `max`, so a longer message costs
 /// no more than that.
 pub(crate) fn decompress(
     codec: &mut Decompress,
+    is_alone: bool,
     message: &[u8],
     to: &mut Vec<u8>,
     max: usize,
 ) -> Result<(), Fault> {
-    for part in [message, &TAIL] {
-        // One byte more than allowed, to detect that there is more.
-        let used = decompress_to(codec, part, to, max.saturating_add(1))?;
-        if to.len() > max {
-            return Err(Fault::TooLong);
-        }
-        debug_assert_eq!(used, part.len());
+    // One byte more than allowed, to detect that there is more.
+    let most = max.saturating_add(1);
+    decompress_to(codec, message, to, most)?;
+    if to.len() > max || !decompress_tail(codec, is_alone, to, most)? {
+        return Err(Fault::TooLong);
     }
     Ok(())
-}
-
-/// Returns the end of a message that is decompressed in parts.
-pub(crate) fn tail() -> &'static [u8] {
-    &TAIL
 }
 
 #[cfg(test)]
@@ -195,7 +224,7 @@ mod tests {
 
     fn decompressed(message: &[u8], max: usize) -> Result<Vec<u8>, Fault> {
         let (mut codec, mut to) = (take_decompressor(), Vec::new());
-        let result = decompress(&mut codec, message, &mut to, max);
+        let result = decompress(&mut codec, true, message, &mut to, max);
         return_decompressor(codec);
         result.map(|()| to)
     }
@@ -253,7 +282,7 @@ mod tests {
         for _ in 0..3 {
             let (mut to, mut read) = (Vec::new(), Vec::new());
             compress(&mut from, &message, &mut to);
-            decompress(&mut back, &to, &mut read, 1_000).expect("it is in order");
+            decompress(&mut back, false, &to, &mut read, 1_000).expect("it is in order");
             assert_eq!(read, message);
             lens.push(to.len());
         }
@@ -272,7 +301,7 @@ mod tests {
         compress_message(6, 15, &vec![0; 8 << 20], &mut bomb);
         assert!(bomb.len() < 20_000, "{}", bomb.len());
         let (mut codec, mut to) = (take_decompressor(), Vec::new());
-        assert_eq!(decompress(&mut codec, &bomb, &mut to, 1 << 20), Err(Fault::TooLong));
+        assert_eq!(decompress(&mut codec, true, &bomb, &mut to, 1 << 20), Err(Fault::TooLong));
         assert!(to.capacity() <= 4 << 20, "{}", to.capacity());
         assert!(codec.total_in() < 3_000, "{}", codec.total_in());
     }
@@ -311,13 +340,34 @@ mod tests {
     }
 
     #[test]
+    fn a_message_that_ends_within_a_block_is_refused() {
+        let mut long = Vec::new();
+        compress_message(
+            6,
+            15,
+            format!("{:?}", (0..500).collect::<Vec<_>>()).as_bytes(),
+            &mut long,
+        );
+        let hello = vec![0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00];
+        // What should follow a block that is marked as the last one may be missing.
+        let last = vec![0xf3, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00];
+        for message in [hello, last, long] {
+            assert!(decompressed(&message, 1 << 20).is_ok(), "{message:x?}");
+            for len in 1..message.len() {
+                let cut = decompressed(&message[..len], 1 << 20);
+                assert_eq!(cut, Err(Fault::Deflate), "{len} of {}", message.len());
+            }
+        }
+    }
+
+    #[test]
     fn decompression_in_parts_gives_the_same_message() {
         let message = b"all work and no play ".repeat(5_000);
         let mut to = Vec::new();
         compress_message(1, 15, &message, &mut to);
         for size in [1, 7, 100, to.len()] {
             let (mut codec, mut all) = (take_decompressor(), Vec::new());
-            for mut part in to.chunks(size).chain([tail()]) {
+            for mut part in to.chunks(size).chain([&TAIL[..]]) {
                 while {
                     let mut piece = Vec::new();
                     let used =

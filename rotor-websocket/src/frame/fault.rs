@@ -44,7 +44,8 @@ quick_error! {
         NotUtf8 {
             display("a text is not UTF-8")
         }
-        /// A compressed message that cannot be decompressed (RFC 7692 §7.2.2). 1007.
+        /// A compressed message that cannot be decompressed, or has been cut off (RFC 7692 §7.2.2).
+        /// 1007.
         Deflate {
             display("a compressed message cannot be decompressed")
         }

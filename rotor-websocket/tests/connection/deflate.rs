@@ -228,13 +228,38 @@ fn decompressed_bytes_count_as_memory_of_incomplete_messages() {
     }
 }
 
+#[test]
+fn a_message_cut_within_a_block_is_refused_in_every_mode() {
+    let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
+    let mut compress = |bytes: &[u8]| {
+        codec.reset();
+        compressed_bytes(&mut codec, bytes)
+    };
+    // The long ones are decompressed in steps.
+    for message in [compress(&noise(1_000)), compress(&noise(100_000)), compress(&[0; 900_000])] {
+        for mode in ["whole", "pieces"] {
+            for is_cut in [false, true] {
+                let (mut driver, counters) = open_reading(false, WebSocketConfig::new());
+                driver.send(&frame(TEXT, mode));
+                driver.take_received();
+                driver.send(&frame(0xc2, &message[..message.len() - usize::from(is_cut)]));
+                let received = shown_frames(&driver.take_received());
+                let is_refused = received.last().is_some_and(|last| last == "close 1007");
+                assert_eq!(is_refused, is_cut, "{mode} {received:?}");
+                assert_eq!(counters.bad_data(), u64::from(is_cut), "{mode}");
+            }
+        }
+    }
+}
+
 /// Its blocks have no output, but each has a code table.
 #[test]
 fn a_message_that_is_slow_to_decompress_takes_many_turns() {
     let (mut driver, counters) = open_reading(false, WebSocketConfig::new());
     // An empty block as a compressor emits it when flushed: 5 bytes, one of them for the table.
     let empty = [0x00, 0x00, 0x00, 0xff, 0xff];
-    driver.send(&frame(0xc2, empty.repeat(200_000)));
+    let blocks = empty.repeat(200_000);
+    driver.send(&frame(0xc2, &blocks[..blocks.len() - 4]));
     assert_eq!(shown_frames(&driver.take_received()), ["binary 0"]);
     assert!(counters.inflated_in_turns() >= 1_000_000 / (16 << 10), "{counters:?}");
 }

@@ -90,10 +90,22 @@ pub(super) fn without_reason(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Decompresses a message. Returns `None` if it is invalid or longer than `max` bytes.
+/// Decompresses a message. Returns `None` if it is invalid, ends within a block, or is longer than
+/// `max` bytes.
 pub(super) fn decompress(payload: &[u8], max: usize) -> Option<Vec<u8>> {
-    let bytes = [payload, &[0, 0, 0xff, 0xff]].concat();
     let mut codec = Decompress::new(false);
+    let (mut all, has_ended) = inflate(&mut codec, payload, max)?;
+    if payload.is_empty() || has_ended {
+        return Some(all);
+    }
+    // What senders leave out, and a last block without content.
+    let (more, has_ended) = inflate(&mut codec, &[0, 0, 0xff, 0xff, 0x03, 0], max)?;
+    all.extend(&more);
+    (more.is_empty() && has_ended).then_some(all)
+}
+
+/// Returns all output, and whether the input ends with a block that is marked as the last one.
+fn inflate(codec: &mut Decompress, bytes: &[u8], max: usize) -> Option<(Vec<u8>, bool)> {
     let (mut all, mut used) = (Vec::new(), 0);
     loop {
         let mut piece = Vec::with_capacity(1 << 16);
@@ -108,13 +120,13 @@ pub(super) fn decompress(payload: &[u8], max: usize) -> Option<Vec<u8>> {
         }
         if status == Status::StreamEnd {
             codec.reset(false);
+            if used == bytes.len() {
+                return Some((all, true));
+            }
         } else if piece.len() < piece.capacity() && used == bytes.len() {
-            return Some(all);
+            return Some((all, false));
         } else if read == 0 && piece.is_empty() {
             return None;
-        }
-        if status == Status::StreamEnd && used == bytes.len() {
-            return Some(all);
         }
     }
 }
