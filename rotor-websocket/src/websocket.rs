@@ -118,6 +118,9 @@ impl<H: Handler> WebSocket<H> {
                     InputEvent::Ping(payload) if !link.is_closing() => {
                         link.outgoing.frame(Opcode::Pong, true, false, payload, output);
                     }
+                    // RFC 6455 §5.5.2 asks for a pong until the peer's close frame. But it would
+                    // come after ours, which tells the peer as much, and pongs could keep the
+                    // output from becoming empty. Most implementations send none.
                     InputEvent::Ping(_) => {}
                     InputEvent::Pong(payload) => {
                         link.outgoing.pings = link.outgoing.pings.saturating_sub(1);
