@@ -98,7 +98,8 @@ impl RotorCollector {
 
     /// Adds counters of another kind, for example of TLS, of WebSockets or of the PROXY protocol.
     /// Each counter is a family of its own, `rotor_KIND_COUNTER_total{KIND="name"}`. Characters of
-    /// a kind or a counter's name that are not ASCII letters or digits become underscores.
+    /// a kind or a counter's name that are not ASCII letters or digits become underscores. A
+    /// counter's name may end in `_total` already, which is then not added.
     ///
     /// `read` is called for each scrape, on the loop that serves the page. All counters of rotor
     /// have a method `iter` that yields what `read` has to return.

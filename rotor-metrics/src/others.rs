@@ -28,13 +28,13 @@ impl CounterGroup {
             self.sources.iter().map(|(name, read)| ([(&*self.kind, &**name)], read())).collect();
         let mut names: Vec<String> = Vec::new();
         for (name, _) in read.iter().flat_map(|(_, counters)| counters) {
-            if !names.iter().any(|known| *known == metric_word(name)) {
-                names.push(metric_word(name));
+            if !names.iter().any(|known| *known == counter_word(name)) {
+                names.push(counter_word(name));
             }
         }
         for name in &names {
             let rows = read.iter().filter_map(|(labels, counters)| {
-                let (_, count) = counters.iter().find(|(own, _)| metric_word(own) == *name)?;
+                let (_, count) = counters.iter().find(|(own, _)| counter_word(own) == *name)?;
                 Some((Labels(labels), *count))
             });
             let help = format!("The counter {name} of {}.", self.kind);
@@ -42,6 +42,11 @@ impl CounterGroup {
         }
         Ok(())
     }
+}
+
+/// Converts the name of a counter to a part of a metric's name, without the ending of counters.
+fn counter_word(name: &str) -> String {
+    metric_word(name.strip_suffix("_total").unwrap_or(name))
 }
 
 /// Converts text to a part of a metric's name, or to the name of a label.

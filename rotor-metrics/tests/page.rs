@@ -141,12 +141,14 @@ fn both_formats_are_valid_and_show_the_counters() {
         assert!(server.ask("GET /metrics HTTP/1.1\r\n").0.starts_with("HTTP/1.1 200 "));
     }
     assert!(server.ask("POST / HTTP/1.1\r\nContent-Length: 0\r\n").0.contains("405"));
+    let (head, page) = server.ask("HEAD / HTTP/1.1\r\n");
+    assert!(head.contains("text/plain; version=0.0.4") && page.is_empty(), "{head}");
     let (head, page) = server.ask("GET / HTTP/1.1\r\n");
     assert!(head.contains("text/plain; version=0.0.4"), "{head}");
     let classic = samples(&page, false);
-    assert_eq!(classic["rotor_http_server_requests_total{server=\"api\"}"], 7.0);
+    assert_eq!(classic["rotor_http_server_requests_total{server=\"api\"}"], 8.0);
     assert_eq!(classic["rotor_http_server_requests_open{server=\"api\"}"], 1.0);
-    assert_eq!(classic["rotor_http_server_responses_total{server=\"api\",class=\"2xx\"}"], 5.0);
+    assert_eq!(classic["rotor_http_server_responses_total{server=\"api\",class=\"2xx\"}"], 6.0);
     assert_eq!(classic["rotor_http_server_responses_total{server=\"api\",class=\"4xx\"}"], 1.0);
     assert!(classic["rotor_loop_turns_total{loop=\"main\"}"] > 0.0);
     assert!(classic["rotor_loop_turns_total{loop=\"third\"}"] > 0.0);
@@ -157,7 +159,7 @@ fn both_formats_are_valid_and_show_the_counters() {
     assert!(classic.contains_key("rotor_loop_longest_turn_seconds{loop=\"main\"}"), "{page}");
     assert!(page.contains("rotor_loop_longest_handler_seconds{loop=\"main\",machine=\""), "{page}");
     // Classes that have occurred, and the successful ones in any case.
-    for (class, count) in [("2xx", Some(5.0)), ("4xx", Some(1.0)), ("5xx", None)] {
+    for (class, count) in [("2xx", Some(6.0)), ("4xx", Some(1.0)), ("5xx", None)] {
         let times =
             format!("rotor_http_server_request_seconds_count{{server=\"api\",class=\"{class}\"}}");
         assert_eq!(classic.get(&times).copied(), count, "{class}: {page}");
@@ -202,7 +204,7 @@ fn custom_counters_are_families_with_a_row_per_source() {
     RotorCollector::new()
         .counters("tls", "site", || vec![("handshakes", 3), ("too-many", 1)])
         .counters("mail", "out\"going\n", || vec![("sent", 7), ("sent", 8)])
-        .counters("tls", "admin", || vec![("handshakes", 4), ("late", 2)])
+        .counters("tls", "admin", || vec![("handshakes_total", 4), ("late", 2)])
         .counters("tls", "site", || vec![("handshakes", 5)])
         .counters("none", "at all", Vec::new)
         .register(&mut registry);
