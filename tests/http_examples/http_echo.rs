@@ -105,7 +105,7 @@ fn a_framing_error_is_answered_before_any_200() {
 fn missing_heads_and_bodies_time_out_after_three_seconds() {
     let server = start("http_echo");
     let halves = [
-        ("GET / HTTP/1.1\r\nHost", "Request Timeout\n"),
+        ("GET / HTTP/1.1\r\nHost", "Request Timeout: the head arrives too slowly\n"),
         (
             "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n",
             "Request Timeout: the body arrives too slowly\n",

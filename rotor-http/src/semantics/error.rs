@@ -165,6 +165,8 @@ quick_error! {
         Host { display("Host is not a host with an optional port") }
         /// An expectation other than `100-continue`.
         Expectation { display("an expectation other than 100-continue") }
+        /// The head did not end within [`head_timeout`](crate::Limits::head_timeout).
+        TooSlow { display("the head arrives too slowly") }
         /// The body violates its framing or a limit, or arrives too slowly.
         Body(err: BodyError) { source(err) display("the body is malformed, too large or too slow") }
     }
@@ -189,6 +191,7 @@ impl RequestError {
             RequestError::Framing(err) => err.status(),
             RequestError::Body(err) => err.status(),
             RequestError::Expectation => Status::EXPECTATION_FAILED,
+            RequestError::TooSlow => Status::REQUEST_TIMEOUT,
             RequestError::TargetForm
             | RequestError::ConnectBody
             | RequestError::HostMissing

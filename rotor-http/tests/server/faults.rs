@@ -197,9 +197,9 @@ fn a_bad_head_is_answered_with_a_reason_that_quotes_no_input() {
             request("GET /", "Expect: more\r\n", ""),
             "417 Expectation Failed: an expectation other than 100-continue",
         ),
+        (b"GET / HT".to_vec(), "408 Request Timeout: the head arrives too slowly"),
         // An error that is not the fault of the head has only its status as text.
         (get("/panic"), "500 Internal Server Error"),
-        (b"GET / HT".to_vec(), "408 Request Timeout"),
     ] {
         let mut driver = probe(ServerConfig::new());
         driver.send(&input);

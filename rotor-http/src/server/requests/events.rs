@@ -5,13 +5,11 @@ use rotor_core::{Description, Scope, Time};
 
 use super::{HeadWait, Requests, RequestsFlow, State, wait_until_sent};
 use crate::flow::{Flow, Wait};
-use crate::semantics::error::BodyError;
-use crate::semantics::status::Status;
+use crate::semantics::error::{BodyError, RequestError};
 use crate::server::config::ServerConfig;
 use crate::server::counters::Counters;
 use crate::server::handler::Server;
 use crate::server::io::Io;
-use crate::server::outgoing::Outgoing;
 
 impl<S: Server> Requests<S> {
     /// Called when the output has gone down as far as was waited for.
@@ -63,15 +61,7 @@ impl<S: Server> Requests<S> {
             }
             State::Head(_) => {
                 Counters::add(&counters.head_timeouts);
-                let outgoing = Outgoing::refusal(
-                    None,
-                    io.transport.input,
-                    io.transport.connection(),
-                    io.transport.output,
-                    now,
-                    io.config,
-                );
-                self.refuse(Status::REQUEST_TIMEOUT, None, outgoing, io)
+                self.refuse_unreadable(RequestError::TooSlow, io)
             }
             // The response is complete and was sent, so no handler is left to be told.
             State::Unwanted(_) => {

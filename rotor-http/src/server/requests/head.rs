@@ -217,9 +217,9 @@ impl<S: Server> Requests<S> {
         Flow::Wait(Wait::input(Some(io.unread() + 1), Deadline::At(until)))
     }
 
-    /// Responds to a request whose head cannot be read, and closes.
+    /// Responds to a request whose head cannot be read, or does not end, and closes.
     #[cold]
-    fn refuse_unreadable(
+    pub(super) fn refuse_unreadable(
         &mut self,
         error: RequestError,
         io: &mut Io<'_, '_, '_, S::Context>,
