@@ -153,7 +153,7 @@ pub trait Client: Sized {
     ) -> Next<Self>;
 
     /// Called when the server wants the body that was announced with [`Request::expect_continue`],
-    /// or has not responded in time. Write the body.
+    /// or has not responded in time, or was not asked because the body is empty. Write the body.
     ///
     /// The default goes on.
     fn body_wanted(

@@ -106,9 +106,8 @@ impl<'a> Request<'a> {
     /// final response instead, it is not called; if the exchange then finishes without the body,
     /// the connection is not reused.
     ///
-    /// This has no effect on a request without a body, or with a length of 0: the server is not
-    /// asked (RFC 9110 §10.1.1), and `body_wanted` is not called. So call [`done`](Request::done)
-    /// at once if the length is 0.
+    /// A server is not asked for an empty body (RFC 9110 §10.1.1): if the request has no length, or
+    /// one of 0, `body_wanted` is called soon, unless the request is [`done`](Request::done).
     #[doc(alias = "100 Continue")]
     pub fn expect_continue(&mut self) {
         self.state.expect_continue();

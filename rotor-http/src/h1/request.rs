@@ -35,6 +35,8 @@ pub struct RequestState {
     expects_body: bool,
     /// Whether the server is asked to confirm first that it wants the body.
     expects_continue: bool,
+    /// Whether it would be, if there were a body.
+    expects_nothing: bool,
     /// The request is sent in frames (HTTP/2), which mark the end of its body.
     is_framed: bool,
     method: Kind,
@@ -77,6 +79,7 @@ impl RequestState {
             has_te: false,
             expects_body: false,
             expects_continue: false,
+            expects_nothing: false,
             is_framed: false,
             method: Kind::Other,
         }
@@ -230,7 +233,9 @@ impl RequestState {
         }
         // RFC 9110 §10.1.1: "A client MUST NOT generate a 100-continue expectation in a request
         // that does not include content."
-        self.expects_continue &= !matches!(self.message.framing, Framing::Length(0));
+        if self.expects_continue && self.message.framing == Framing::Length(0) {
+            (self.expects_continue, self.expects_nothing) = (false, true);
+        }
         // Only now is it known whether there is a body.
         let expect: &[u8] = if self.expects_continue { b"Expect: 100-continue\r\n" } else { b"" };
         let connection =
@@ -316,6 +321,11 @@ impl RequestState {
     /// fields have ended.
     pub fn expects_continue(&self) -> bool {
         self.expects_continue && self.is_head_done()
+    }
+
+    /// Returns whether the server would have been asked, but there is no body to ask for.
+    pub(crate) fn expects_nothing(&self) -> bool {
+        self.expects_nothing
     }
 
     /// Returns whether the server may respond with 101, because the request has an `Upgrade`.

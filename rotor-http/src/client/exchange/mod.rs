@@ -180,6 +180,11 @@ impl<K: Client> Exchange<K> {
             && !std::mem::replace(&mut self.has_begun_continue_wait, true)
         {
             self.continue_until = Some(io.scope.now() + io.config.limits.continue_timeout);
+        } else if self.request.expects_nothing()
+            && !std::mem::replace(&mut self.has_begun_continue_wait, true)
+        {
+            // The handler waits, but the server was not asked for an empty body.
+            self.continue_until = Some(io.scope.now());
         }
     }
 

@@ -71,6 +71,14 @@ fn an_expect_continue_body_waits_for_100_or_for_its_timeout() {
 }
 
 #[test]
+fn an_empty_body_is_wanted_at_once() {
+    let mut server = Server::new([Probe::post(BodyPlan::Expected(""))]);
+    assert!(server.requests[&1].is_whole);
+    server.send(&page(1, "ok"));
+    assert_eq!(server.outcome(0), "200 ok");
+}
+
+#[test]
 fn an_expect_continue_body_of_a_deferred_request_waits_for_100_too() {
     let plan = Probe { defers_write: true, ..Probe::post(BodyPlan::Expected("a")) };
     let mut server = Server::new([plan]);
