@@ -184,7 +184,8 @@ pub struct Opened {
 
 impl<H: Handler> Dial<H> {
     /// Prepares a request for `target` (path and query) of `host` (with its port, unless that is
-    /// the scheme's default). The handler is made from `seed`.
+    /// the scheme's default). [`parse_url`](crate::parse_url) takes them from a URL. The handler is
+    /// made from `seed`.
     pub fn new(
         target: impl Into<String>,
         host: impl Into<String>,

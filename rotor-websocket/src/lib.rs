@@ -137,6 +137,7 @@ mod room;
 mod room_config;
 mod send_error;
 mod sender;
+mod url;
 mod websocket;
 mod websocket_seed;
 
@@ -160,5 +161,6 @@ pub use self::room::{Delivery, Member, Room};
 pub use self::room_config::{RoomConfig, Slow};
 pub use self::send_error::SendError;
 pub use self::sender::Sender;
+pub use self::url::parse_url;
 pub use self::websocket::WebSocket;
 pub use self::websocket_seed::WebSocketSeed;
