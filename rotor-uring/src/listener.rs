@@ -108,8 +108,8 @@ impl Listener for UringUnixListener {
         options: &ListenOptions,
         scope: &Scope<'_, C>,
     ) -> io::Result<UringUnixListener> {
-        UringHandle::of(scope, UNIX)?;
-        UringUnixListener::from_std(listen_unix(address, options)?, scope)
+        let opened = UringHandle::of(scope, UNIX)?.open(|| listen_unix(address, options));
+        UringUnixListener::from_std(opened?, scope)
     }
 
     fn accept(&mut self) -> io::Result<(UringUnixStream, Option<SocketAddr>)> {

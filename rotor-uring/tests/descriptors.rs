@@ -8,10 +8,13 @@ use std::any::Any;
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use rig::{Rig, connect};
 use rotor_core::net::{DatagramSocket, ListenOptions, Listener, StreamSocket};
-use rotor_uring::{UringConfig, UringTcpListener, UringTcpStream, UringUdpSocket};
+use rotor_uring::{
+    UringConfig, UringTcpListener, UringTcpStream, UringUdpSocket, UringUnixListener,
+};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -24,7 +27,7 @@ fn boxed<T: 'static>(opened: io::Result<T>) -> Opened {
 /// What takes descriptors; how many it takes; and how it takes them.
 type Taker = (&'static str, usize, fn(&mut Rig, &mut UringTcpListener, SocketAddr) -> Opened);
 
-const TAKERS: [Taker; 4] = [
+const TAKERS: [Taker; 5] = [
     ("accept", 1, |_, listener, _| boxed(listener.accept())),
     ("connect", 1, |rig, _, address| {
         boxed(rig.with(|scope| UringTcpStream::connect(&address, scope)))
@@ -32,6 +35,11 @@ const TAKERS: [Taker; 4] = [
     ("listen", 1, |rig, _, _| {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         boxed(rig.with(|scope| UringTcpListener::bind(&any, &ListenOptions::new(), scope)))
+    }),
+    ("listen at a path", 1, |rig, _, _| {
+        // In the abstract namespace, so that no file is left.
+        let path = PathBuf::from(format!("\0rotor-descriptors-{}", std::process::id()));
+        boxed(rig.with(|scope| UringUnixListener::bind(&path, &ListenOptions::new(), scope)))
     }),
     ("datagrams", 2, |rig, _, _| {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));

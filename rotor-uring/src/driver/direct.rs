@@ -1,5 +1,6 @@
 //! The operations of listeners and datagram sockets, which read with system calls.
 
+use std::error::Error;
 use std::io;
 use std::mem;
 use std::os::fd::OwnedFd;
@@ -64,5 +65,7 @@ impl Driver {
 /// Whether no descriptor is left, in the process or in the system. Then streams that were dropped in
 /// this turn may still have theirs, until what waits is [submitted](Driver::flush_submissions).
 pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
-    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+    // A `ListenError` has the system's error as its source.
+    let source = error.get_ref().and_then(Error::source).and_then(|source| source.downcast_ref());
+    matches!(Errno::from_io_error(source.unwrap_or(error)), Some(Errno::MFILE | Errno::NFILE))
 }
