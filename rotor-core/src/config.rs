@@ -193,9 +193,9 @@ impl Config {
 
     /// Sets the maximum number of machines that all [scans](crate::Machines::scan) together, a drain
     /// and a search for [room](crate::Scope::ask_for_room) may each look at in one turn. At least 1;
-    /// default 10,000, which takes about a millisecond. If the scan of a closure of
-    /// [`every`](crate::LoopInstance::every) uses up the budget, the closures after it come first
-    /// the next time.
+    /// default 10,000, which takes about a millisecond. If closures of
+    /// [`every`](crate::LoopInstance::every) use up the budget, those for which nothing was left
+    /// come first the next time.
     pub fn scan_budget(mut self, machines: usize) -> Config {
         self.scan_budget = machines.max(1);
         self

@@ -21,6 +21,9 @@ pub(super) struct RepeatedClosures<M: Machine>(Vec<RepeatedClosure<M>>);
 struct RepeatedClosure<M: Machine> {
     period: Duration,
     next: Time,
+    /// Since when each of its calls found the budget of scans used up; never, if the last call had
+    /// some.
+    starved_since: Time,
     has_panicked: bool,
     f: Closure<M>,
 }
@@ -32,7 +35,8 @@ impl<M: Machine> RepeatedClosures<M> {
 
     /// Calls `f` every `period`, for the first time one period after `now`.
     pub(super) fn add(&mut self, period: Duration, now: Time, f: Closure<M>) {
-        self.0.push(RepeatedClosure { period, next: now + period, has_panicked: false, f });
+        let (next, starved_since) = (now + period, Time::NEVER);
+        self.0.push(RepeatedClosure { period, next, starved_since, has_panicked: false, f });
     }
 
     /// Returns when the next closure is to be called, which may be never.
@@ -62,14 +66,15 @@ impl<M: Machine> RepeatedClosures<M> {
         verdicts: &mut Verdicts,
     ) {
         let now = refs.environment.now();
-        let mut used_budget = None;
-        let due = self.0.iter_mut().enumerate().filter(|(_, closure)| closure.next <= now);
-        for (place, closure) in due {
+        for closure in self.0.iter_mut().filter(|closure| closure.next <= now) {
             dispatch.clock().before_call(refs.backend, refs.environment);
             if let Some(heartbeat) = dispatch.monitor_mut().heartbeat() {
                 heartbeat.record_closure("a repeated closure");
             }
-            let had_budget = verdicts.has_budget();
+            closure.starved_since = match verdicts.has_budget() {
+                true => Time::NEVER,
+                false => closure.starved_since.min(now),
+            };
             let machines = verdicts.machines(dispatch.slots());
             let mut scope = GlobalScope::new(refs.context, refs.environment);
             if let Err(panicked) = guard(|| (closure.f)(machines, &mut scope)) {
@@ -79,14 +84,11 @@ impl<M: Machine> RepeatedClosures<M> {
             }
             // From now rather than from when it was due: missed calls are not made up for.
             closure.next = refs.environment.now() + closure.period;
-            if had_budget && !verdicts.has_budget() {
-                used_budget = Some(place);
-            }
         }
-        // For scans of the closures behind that one nothing was left in this turn, so they come
-        // first the next time. Otherwise they might never see a machine.
-        if let Some(place) = used_budget {
-            self.0.rotate_left(place + 1);
+        // Those for whose scans nothing was left come first the next time, in the order in which
+        // that began. Otherwise they might never see a machine.
+        if !verdicts.has_budget() {
+            self.0.sort_by_key(|closure| closure.starved_since);
         }
         // Guarded, because outside of a handler a panic is taken for the backend's, and ends the
         // loop.

@@ -269,6 +269,30 @@ fn repeated_closures_take_turns_with_the_budget_of_scans() {
 }
 
 #[test]
+fn repeated_closures_with_other_periods_take_turns_with_the_budget_of_scans() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, Config::new().scan_budget(1));
+    add_recording_machine(&mut instance, "a");
+    for (name, period) in [("often", 1), ("first", 10), ("second", 10), ("between", 5)] {
+        instance.every(period * MS, move |mut machines, scope| {
+            machines.scan(Cursor::START, |_, _| {
+                scope.push(name.into());
+                Verdict::Keep
+            });
+        });
+    }
+    for _ in 0..40 {
+        manual.advance(MS);
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    }
+    let mut seen = std::mem::take(instance.context_mut());
+    assert_eq!(seen.len(), 40);
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen, ["between", "first", "often", "second"]);
+}
+
+#[test]
 fn a_verdict_on_a_machine_with_a_pending_spawn_is_applied_afterwards() {
     for (verdict, expected_calls) in [
         (Verdict::End, &["ready"][..]),
