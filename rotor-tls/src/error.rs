@@ -76,8 +76,9 @@ quick_error! {
         Empty {
             display("the peer sent too many empty records")
         }
-        /// Something failed at this end: no randomness is available, or a key cannot sign. This is
-        /// not the peer's fault.
+        /// Something failed at this end: no randomness is available, a key cannot sign, or a
+        /// revocation list is not signed by its issuer. This is not the peer's fault. The log has a
+        /// warning, at most one in ten seconds.
         Here(cause: Cause) {
             display("TLS failed on this side")
             source(&**cause)

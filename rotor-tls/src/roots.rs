@@ -30,11 +30,16 @@ use crate::provider::{provider, sha256};
 /// If there is a revocation list (CRL, RFC 5280 §5), all are required: each certificate between a
 /// peer and its root, the peer's own included, needs a list of its issuer that has not expired
 /// (`nextUpdate`). Otherwise it is not accepted
-/// ([`RevocationUnknown`](crate::CertificateFault::RevocationUnknown)). So replace the lists before
-/// they expire, on a server with
-/// [`TlsServer::reload_client_certificates`](crate::TlsServer::reload_client_certificates). If an
-/// issuer has several lists, the first counts, unless they are for different parts of its
-/// certificates. Delta lists are not supported. Without any list, nothing is checked.
+/// ([`RevocationUnknown`](crate::CertificateFault::RevocationUnknown)), and the log has a warning, at
+/// most one in ten seconds. So replace the lists before they expire: on a server with
+/// [`TlsServer::reload_client_certificates`](crate::TlsServer::reload_client_certificates), and for
+/// servers that are contacted by a new [`TlsClient`](crate::TlsClient).
+///
+/// If an issuer has several lists, the first counts, unless they are for different parts of its
+/// certificates. Its name tells which lists are its own, so an issuer that gets a new key needs a new
+/// name, too. The signature of a list is verified in handshakes, with the key that has signed the
+/// certificate; if it is wrong, they fail with [`TlsError::Here`](crate::TlsError::Here). Delta lists
+/// are not supported. Without any list, nothing is checked.
 #[derive(Clone)]
 #[doc(alias = "trust anchors")]
 #[doc(alias = "RootCertStore")]

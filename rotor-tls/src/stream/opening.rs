@@ -14,11 +14,12 @@ use std::mem;
 use std::sync::atomic::AtomicU64;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{Future, OffloadFull, Outcome, Scope};
+use rotor_core::{Future, LogLimit, OffloadFull, Outcome, Scope, Time, with_causes};
 use rotor_stream::Buf;
 use rustls::HandshakeKind;
 
 use crate::alerts::{Alert, CLOSE_NOTIFY};
+use crate::certificate_fault::CertificateFault;
 use crate::client::ClientStart;
 use crate::clock;
 use crate::connection::{Connection, flush};
@@ -129,6 +130,7 @@ impl Opening {
                 }
                 Err(Stop::Failed(guard, error, mut outgoing)) => {
                     count_outcome(guard, |counters| error.counter(counters));
+                    log_own_failure(&error, scope.now());
                     // The rest is flushed before the connection is closed.
                     let _is_sent = flush(&mut outgoing, inner);
                     return OpeningOutcome::Failed(error.into(), outgoing);
@@ -174,6 +176,23 @@ impl Opening {
 fn count_outcome(guard: Option<HandshakeGuard>, outcome: impl FnOnce(&TlsCounters) -> &AtomicU64) {
     if let Some(guard) = guard {
         guard.end(outcome);
+    }
+}
+
+/// Limits how often it is logged that this side makes handshakes fail: an expired revocation list
+/// does so with each.
+static OWN_FAILURES: LogLimit = LogLimit::new();
+
+/// Logs a failure that only the operator of this side can mend.
+#[cold]
+fn log_own_failure(error: &TlsError, now: Time) {
+    let is_own = matches!(error, TlsError::Here(_))
+        || error.certificate_fault() == Some(CertificateFault::RevocationUnknown);
+    if is_own && let Some(others) = OWN_FAILURES.try_pass(now) {
+        let error = with_causes(error);
+        log::warn!(
+            "a TLS handshake fails because of this side: {error} (before, {others} more did)"
+        );
     }
 }
 
