@@ -201,8 +201,8 @@ impl Roots {
         Ok(self)
     }
 
-    /// Returns a digest of the roots and revocation lists, which does not depend on the order in
-    /// which they were added.
+    /// Returns a digest of the roots, which does not depend on the order in which they were added,
+    /// and of the revocation lists, where the order matters.
     pub(crate) fn digest(&self) -> [u8; 32] {
         let roots = self.store.roots.iter().map(|root| {
             let constraints = root.name_constraints.as_ref().map(AsRef::as_ref);
@@ -212,10 +212,12 @@ impl Roots {
                 constraints.unwrap_or_default(),
             ])
         });
-        let lists = self.revocation_lists.iter().map(|list| sha256(&[b"revoked", list.as_ref()]));
-        let mut each: Vec<_> = roots.chain(lists).collect();
+        let mut each: Vec<_> = roots.collect();
         each.sort_unstable();
         each.dedup();
+        // Of several lists of an issuer, the first counts.
+        let lists = self.revocation_lists.iter();
+        each.extend(lists.map(|list| sha256(&[b"revoked", list.as_ref()])));
         sha256(&each.iter().map(|digest| &digest[..]).collect::<Vec<_>>())
     }
 

@@ -107,6 +107,25 @@ fn a_reloaded_list_ends_the_sessions_of_revoked_clients_too() {
     }
 }
 
+/// The first list of an issuer counts.
+#[test]
+fn lists_in_another_order_end_the_sessions_of_revoked_clients_too() {
+    let issuer = Issuer::new();
+    let lists = [issuer.revoke(&[], 9), issuer.revoke(&[8], 9)];
+    let in_order = |order: [usize; 2]| {
+        let lists = order.map(|at| lists[at].clone());
+        ClientCertificates::Required(with_lists(&issuer, &lists))
+    };
+    let tickets = Tickets::Keys(TicketKeys::new(&[[1; 32]]));
+    let server =
+        issuer.server_with(|config| config.tickets(tickets).client_certificates(in_order([0, 1])));
+    let eight = presenting(&issuer, 8);
+    assert!(is_served(&server, &eight) && is_served(&server, &eight));
+    assert_eq!(server.counters().resumed(), 1);
+    server.reload_client_certificates(in_order([1, 0])).expect("nothing is wrong");
+    assert!(!is_served(&server, &eight));
+}
+
 #[test]
 fn errors_about_lists_name_the_file_and_a_remedy() {
     let directory = Directory::create();
