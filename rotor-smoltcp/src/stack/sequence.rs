@@ -4,7 +4,8 @@
 //! `SEQ=SND.NXT`). When smoltcp retransmits, it counts from the retransmitted byte, so its
 //! acknowledgements have numbers that the peer has received long ago. The peer drops such a segment
 //! altogether, with its acknowledgement. If both ends do so and both have something to retransmit,
-//! neither ever learns that the other one has received it.
+//! neither ever learns that the other one has received it. Likewise, a peer drops a reset with such a
+//! number, and goes on waiting.
 
 use smoltcp::wire::{
     IpAddress, IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet, TcpPacket, TcpSeqNumber,
@@ -29,6 +30,8 @@ pub(super) struct Sequence {
     /// What the peer has acknowledged, and whether it has offered a window of zero with that.
     acknowledged_by_peer: Option<TcpSeqNumber>,
     is_peer_shut: bool,
+    /// A reset that is sent now is that of the connection itself, and does not answer a segment.
+    pub(super) is_resetting: bool,
 }
 
 impl Sequence {
@@ -67,7 +70,8 @@ impl Sequence {
         window_end.map_or(sent, |end| end.min(sent))
     }
 
-    /// Inspects a packet to be sent. If it only acknowledges, corrects its number.
+    /// Inspects a packet to be sent. If it only acknowledges, or is the connection's own reset,
+    /// corrects its number.
     pub(super) fn correct_number(&mut self, medium: Medium, packet: &mut [u8]) {
         let link_header = if medium == Medium::Ethernet { ETHERNET_HEADER } else { 0 };
         let Some(packet) = packet.get_mut(link_header..).filter(|packet| !packet.is_empty()) else {
@@ -95,9 +99,12 @@ impl Sequence {
 
     fn correct_segment(&mut self, segment: &mut [u8], ends: (IpAddress, IpAddress)) {
         let Ok(mut segment) = TcpPacket::new_checked(segment) else { return };
-        // It has the number that the peer expects: that of an older connection, if our SYN has met
-        // one there (RFC 9293 §3.5.1, figure 9).
         if segment.rst() {
+            // One that answers a segment has the number that the peer expects: that of an older
+            // connection, if our SYN has met one there (RFC 9293 §3.5.1, figure 9).
+            if let Some(sent) = self.sent.filter(|_| self.is_resetting) {
+                set_number(&mut segment, self.acknowledgement_number(sent), ends);
+            }
             return;
         }
         let (number, len) = (segment.seq_number(), segment.segment_len());
@@ -114,15 +121,22 @@ impl Sequence {
         }
         match self.sent {
             Some(sent) if len == 0 && number <= sent => {
-                let corrected = self.acknowledgement_number(sent);
-                if number != corrected {
-                    segment.set_seq_number(corrected);
-                    segment.fill_checksum(&ends.0, &ends.1);
-                }
+                set_number(&mut segment, self.acknowledgement_number(sent), ends);
             }
             Some(sent) if number + len <= sent => {}
             _ => self.sent = Some(number + len),
         }
+    }
+}
+
+fn set_number(
+    segment: &mut TcpPacket<&mut [u8]>,
+    number: TcpSeqNumber,
+    ends: (IpAddress, IpAddress),
+) {
+    if segment.seq_number() != number {
+        segment.set_seq_number(number);
+        segment.fill_checksum(&ends.0, &ends.1);
     }
 }
 
@@ -239,6 +253,27 @@ mod tests {
                 assert_eq!(peer.received_acks(), [peer.number]);
                 assert_eq!(peer.acknowledges, sent.wrapping_add(1));
             }
+        });
+    }
+
+    /// A peer that has received all of it takes no reset with another number (RFC 9293 §3.10.7.4).
+    #[test]
+    fn a_reset_after_a_retransmission_has_the_number_after_all_sent_bytes() {
+        for_each_case(|mut peer| {
+            peer.window = 60_000;
+            peer.send(ACK, b"");
+            peer.received_acks();
+            peer.stack.write(peer.id, &[IoSlice::new(&[7; 2_000])]).expect("it is connected");
+            peer.received_acks();
+            let sent = peer.acknowledges;
+            // The acknowledgements of the peer are lost.
+            for _ in 0..3 {
+                turn(&mut peer, Duration::from_secs(2));
+                assert_ne!(peer.acknowledges, sent, "only a part is sent again");
+            }
+            peer.stack.reset(peer.id).expect("it is there");
+            assert_eq!(peer.received_acks(), [peer.number]);
+            assert_eq!(peer.acknowledges, sent);
         });
     }
 

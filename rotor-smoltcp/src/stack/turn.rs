@@ -239,13 +239,15 @@ impl Stack {
             return self.set_due(id, None);
         }
         let before = connection.state();
-        if connection.record_reset() && self.flows.get(&connection.flow) != Some(&id) {
+        let is_resetting = connection.record_reset();
+        if is_resetting && self.flows.get(&connection.flow) != Some(&id) {
             // A new connection has its ports; the peer would take the reset for one of that.
             return match connection.phase {
                 Phase::Detached => self.remove_connection(id),
                 _ => self.mark_changed(id),
             };
         }
+        connection.sequence.is_resetting = is_resetting;
         let mut bursts = 0;
         // Once the last bytes are acknowledged, a further call may find that TIME-WAIT is over.
         while bursts < BURST_MAX && !connection.holds_last_bytes() {
@@ -256,6 +258,7 @@ impl Stack {
             }
             bursts += 1;
         }
+        connection.sequence.is_resetting = false;
         self.wire.flush();
         let held_up = self.wire.take_held_up().then_some(connection.flow.remote.ip());
         // The address of a half-open connection may be forged.
