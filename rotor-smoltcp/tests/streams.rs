@@ -166,7 +166,10 @@ fn invalid_targets_are_refused_immediately() {
     assert_eq!(kind((six(2), 80).into()), ErrorKind::NetworkUnreachable);
     assert_eq!(kind((CLIENT, 0).into()), ErrorKind::InvalidInput);
     assert_eq!(kind(([0, 0, 0, 0], 80).into()), ErrorKind::InvalidInput);
-    assert_eq!(kind(([224, 0, 0, 1], 80).into()), ErrorKind::InvalidInput);
+    // RFC 9293 §3.9.2.3; the last one is the broadcast address of its network.
+    for group in [[224, 0, 0, 1], [255; 4], [10, 0, 0, 255]] {
+        assert_eq!(kind((group, 80).into()), ErrorKind::InvalidInput, "{group:?}");
+    }
     let _first = rig.client.connect((SERVER, 80).into());
     let second = rig.client.with(|scope| {
         rotor_smoltcp::SmoltcpTcpStream::connect(&(SERVER, 80).into(), scope).map(drop)

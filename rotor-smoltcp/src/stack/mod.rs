@@ -37,6 +37,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use rotor_core::{Interest, OffloadPool, Time, Token};
 use smoltcp::iface::{Interface, SocketSet};
 use smoltcp::time::Instant;
+use smoltcp::wire::Ipv4Cidr;
 
 use self::address_requests::AddressRequests;
 use self::connection::Connection;
@@ -233,6 +234,15 @@ impl Stack {
 
     fn has_address(&self, ip: IpAddr) -> bool {
         self.config.addresses.iter().any(|(own, _)| *own == ip)
+    }
+
+    /// Returns whether this is the address of all hosts, or of all in a network of the stack.
+    fn is_broadcast(&self, ip: IpAddr) -> bool {
+        let is_of_network = |(own, prefix): &(IpAddr, u8)| match *own {
+            IpAddr::V4(own) => Ipv4Cidr::new(own, *prefix).broadcast().is_some_and(|all| ip == all),
+            IpAddr::V6(_) => false,
+        };
+        ip == Ipv4Addr::BROADCAST || self.config.addresses.iter().any(is_of_network)
     }
 
     /// Returns the address from which the stack would send to a target.

@@ -26,7 +26,9 @@ impl Stack {
     /// Begins to connect.
     pub(crate) fn connect(&mut self, target: SocketAddr) -> io::Result<Id> {
         let remote = normalize(target);
-        if remote.ip().is_unspecified() || remote.port() == 0 || remote.ip().is_multicast() {
+        // RFC 9293 §3.9.2.3.
+        let is_group = remote.ip().is_multicast() || self.is_broadcast(remote.ip());
+        if remote.ip().is_unspecified() || remote.port() == 0 || is_group {
             let message = format!("{remote} is no address to connect to");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
