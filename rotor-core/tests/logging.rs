@@ -8,8 +8,8 @@ use std::time::Duration;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use rotor_core::threads::LoopGroup;
 use rotor_core::{
-    Config, Event, EventSet, Exit, ExitPolicy, Infallible, Loop, Machine, OffloadPool, Permits,
-    Response, Scope, Time,
+    Config, Event, EventSet, Exit, ExitPolicy, Infallible, Job, Loop, Machine, OffloadPool,
+    Permits, Response, Scope, Time,
 };
 
 struct MemoryLogger(Mutex<Vec<(Level, String)>>);
@@ -289,4 +289,24 @@ fn detached_jobs_that_are_not_run_are_logged_once_in_a_while() {
         let text = format!("a detached job was not begun: {why} (0 such messages were suppressed)");
         assert_eq!(take_logged(Level::Warn), [text]);
     }
+    // Jobs that wait for a thread when their pool ends.
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let mut creator = Loop::<EndingMachine>::new(&Config::new()).expect("there are descriptors");
+    let ended = creator.add_machine_with(|scope| {
+        let hold = move |_: &Job<'_>| released.recv().is_err();
+        scope.job(hold).on(&pool).start_detached().expect("there is room");
+        for _ in 0..3 {
+            let job = scope.job(|_| panic!("it is begun")).on(&pool);
+            job.start_detached::<()>().expect("there is room");
+        }
+        Response::done()
+    });
+    assert!(ended.is_err());
+    while pool.stats().running == 0 {
+        std::thread::yield_now();
+    }
+    drop(pool);
+    drop(release);
+    let text = "a detached job was not begun: its pool is gone (0 such messages were suppressed)";
+    assert_eq!(take_logged(Level::Warn), [text]);
 }

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 
+use crate::guard::log_guarded;
 use crate::log_limit::LogLimit;
 use crate::sync::{spins, thread};
+use crate::time::Time;
 
 /// Counts that a loop and the threads that run its jobs share.
 #[derive(Default)]
@@ -30,28 +32,46 @@ impl JobCounts {
 }
 
 /// Counts a job as under way for as long as this value exists.
-pub(crate) struct InFlightGuard(Arc<JobCounts>);
+pub(crate) struct InFlightGuard {
+    counts: Arc<JobCounts>,
+    /// The job is detached, and has not begun: if it is lost, only the log says so.
+    is_to_be_logged: bool,
+}
 
 impl InFlightGuard {
-    pub(crate) fn begin(counts: &Arc<JobCounts>) -> InFlightGuard {
+    pub(crate) fn begin(counts: &Arc<JobCounts>, is_detached: bool) -> InFlightGuard {
         counts.in_flight.fetch_add(1, Relaxed);
-        InFlightGuard(counts.clone())
+        InFlightGuard { counts: counts.clone(), is_to_be_logged: is_detached }
     }
 
-    /// Returns the limit of the message that a detached job was not begun.
-    pub(crate) fn lost_jobs(&self) -> &LogLimit {
-        &self.0.lost_jobs
+    /// Notes that the job has begun.
+    pub(crate) fn note_begun(&mut self) {
+        self.is_to_be_logged = false;
+    }
+
+    /// Logs that the job will not begin, if it is detached. The messages have a limit: under load
+    /// each request may have such a job.
+    pub(crate) fn log_loss(&mut self, why: &str, now: Time) {
+        let is_to_be_logged = std::mem::take(&mut self.is_to_be_logged);
+        if is_to_be_logged && let Some(suppressed) = self.counts.lost_jobs.try_pass(now) {
+            log_guarded!(
+                warn,
+                "a detached job was not begun: {why} ({suppressed} such messages were suppressed)"
+            );
+        }
     }
 
     /// Records that the receiver of the result was gone.
     pub(crate) fn count_unclaimed(&self) {
-        self.0.unclaimed.fetch_add(1, Relaxed);
+        self.counts.unclaimed.fetch_add(1, Relaxed);
     }
 }
 
 impl Drop for InFlightGuard {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Relaxed);
+        // Without a clock: the first of the jobs that end with their pool is logged.
+        self.log_loss("its pool is gone", Time::ZERO);
+        self.counts.in_flight.fetch_sub(1, Relaxed);
     }
 }
 
@@ -130,7 +150,7 @@ mod tests {
     #[test]
     fn a_job_is_in_flight_until_it_is_dropped() {
         let counts = Arc::new(JobCounts::default());
-        let job = InFlightGuard::begin(&counts);
+        let job = InFlightGuard::begin(&counts, false);
         job.count_unclaimed();
         assert!(counts.has_jobs_in_flight());
         drop(job);

@@ -86,18 +86,11 @@ impl<T, F> ClosureJob<T, F> {
         !self.is_detached && self.port.is_cancelled()
     }
 
-    /// Reports that the job is not done. If it is detached, only the log is left for that, with a
-    /// limit by this clock: under load each request may have such a job.
+    /// Reports that the job is not done. If it is detached, only the log is left for that.
     fn lose(self, lost: FutureError, why: &str, clock: Option<Clock>) {
-        let ClosureJob { f, port, in_flight, is_detached, .. } = self;
+        let ClosureJob { f, port, mut in_flight, .. } = self;
         // A simulated loop has no clock here: its log has the first one.
-        let now = clock.map_or(Time::ZERO, |clock| clock.now());
-        if is_detached && let Some(suppressed) = in_flight.lost_jobs().try_pass(now) {
-            log_guarded!(
-                warn,
-                "a detached job was not begun: {why} ({suppressed} such messages were suppressed)"
-            );
-        }
+        in_flight.log_loss(why, clock.map_or(Time::ZERO, |clock| clock.now()));
         port.fail(lost);
         // The closure is foreign code: even if its drop panics, the other jobs must be seen to.
         drop_guarded(f, "a job that was not begun");
@@ -147,7 +140,8 @@ where
     T: Send + 'static,
 {
     fn execute(self, begun: &JobStart<'_>) {
-        let ClosureJob { f, port, in_flight, begin_before, mut permit, is_detached, .. } = self;
+        let ClosureJob { f, port, mut in_flight, begin_before, mut permit, is_detached, .. } = self;
+        in_flight.note_begun();
         if let Some(permit) = &mut permit {
             permit.note_used();
         }

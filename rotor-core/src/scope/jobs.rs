@@ -130,8 +130,8 @@ impl<C> Scope<'_, C> {
             };
             let (port, future) = future::channel(waiter, OnCancel::Nobody);
             given = Some(future);
-            let in_flight = InFlightGuard::begin(&self.environment.jobs);
             let JobOptions { begin_before, permits, is_detached, .. } = *options;
+            let in_flight = InFlightGuard::begin(&self.environment.jobs, is_detached);
             Box::new(ClosureJob {
                 f: wrap(work),
                 port,
@@ -224,9 +224,9 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
     /// the answer, such as a line of an audit log, or a file to be removed. The result is dropped.
     ///
     /// [`Job::is_cancelled`] stays `false`. A panic is logged. If the job is not begun, because it
-    /// was too late, or its permits were closed or are gone, the log has a warning, at most one in
-    /// ten seconds. No program waits for such jobs: those that wait for a thread when the last
-    /// handle to their pool is dropped, or when the process ends, are lost.
+    /// was too late, or its permits or its pool are gone, the log has a warning, at most one in ten
+    /// seconds. No program waits for such jobs: those that wait for a thread when the last handle to
+    /// their pool is dropped (with the loop, if it is its own), or when the process ends, are lost.
     ///
     /// ```
     /// # use rotor_core::Scope;
