@@ -129,7 +129,7 @@ impl Grace {
 
 impl Phase {
     /// Returns the phase that was stored as this number.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn from_number(number: u8) -> Phase {
         match number {
             0 => Phase::Serving,

@@ -135,7 +135,7 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
         self.has_self_wakeup.store(true, Relaxed);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn has_self_wakeup(&self) -> bool {
         self.has_self_wakeup.load(Relaxed)
     }
@@ -166,7 +166,7 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
             .map(Time::from_nanos)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn phase(&self) -> Phase {
         Phase::from_number(self.phase.load(Relaxed))
     }

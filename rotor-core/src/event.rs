@@ -49,7 +49,7 @@ impl<S> Event<S> {
     /// Converts the event for a machine with seeds of another type, such as the inner machine of a
     /// layer. `seed` converts the seed that a `SpawnError` gives back; if it returns `None`, the
     /// seed is dropped.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn filter_map<S2>(self, seed: impl FnOnce(S) -> Option<S2>) -> Event<S2> {
         match self {
             Event::Ready(events) => Event::Ready(events),
@@ -91,7 +91,7 @@ pub enum InPlace<S> {
 impl<S> InPlace<S> {
     /// Converts the seeds of the result. A layer does this after it has passed the event to its
     /// inner machine.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn map<S2>(self, seed: impl FnOnce(S) -> S2) -> InPlace<S2> {
         // The most frequent answer comes first, so that each layer costs one comparison.
         match self {

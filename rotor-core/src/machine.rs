@@ -153,7 +153,7 @@ pub trait Machine: Sized {
     /// type. A machine with a protocol of its own implements the named handlers instead: see
     /// [above](Machine#one-entry-point-and-a-handler-for-each-event).
     #[doc(alias = "middleware")]
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn handle(
         self,
         event: Event<Self::Seed>,

@@ -55,7 +55,7 @@ impl SharedHistogram {
 
     /// Adds a duration if no other thread adds: two loads and two stores, without a locked
     /// instruction.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn note_single_writer(&self, nanos: u64) {
         add_single_writer(&self.counts[bucket_of(nanos)], 1);
         if add_single_writer(&self.sum_nanos, nanos) {
@@ -79,7 +79,7 @@ impl SharedHistogram {
 }
 
 /// Adds to a cell that no other thread writes. Returns whether it has wrapped around.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 fn add_single_writer(cell: &AtomicU64, more: u64) -> bool {
     let (sum, is_carried) = cell.load(Relaxed).overflowing_add(more);
     cell.store(sum, Relaxed);

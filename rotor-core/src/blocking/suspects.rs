@@ -37,7 +37,7 @@ const TYPES_MAX: usize = 64;
 
 impl Suspects {
     /// Returns whether there are no suspects, so that a call need not check anything else.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -24,17 +24,17 @@ impl<M: Machine> Scheduler<M> {
         Scheduler { slots, queue }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn slots(&self) -> &Slots<M> {
         &self.slots
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn slots_mut(&mut self) -> &mut Slots<M> {
         &mut self.slots
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn queue(&mut self) -> &mut RunQueue<M::Seed> {
         &mut self.queue
     }
@@ -63,7 +63,7 @@ impl<M: Machine> Scheduler<M> {
 
     /// Returns the machine of a woken slot, if it is to be called in this turn. Otherwise, unless
     /// it is gone, `calls` become pending for the next turn.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn wake_or_postpone(&mut self, index: u32, calls: Pending) -> Option<Token> {
         let (token, state) = self.slots.state_at(index)?;
         if !self.queue.must_wait_for_next_turn(state) {
@@ -109,7 +109,7 @@ impl<M: Machine> Scheduler<M> {
 /// Machines that continue, and machines that have ended.
 impl<M: Machine> Scheduler<M> {
     /// Puts a machine into its slot, with the deadline of its response.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn return_to_slot(
         &mut self,
         environment: &AnyEnvironment,
@@ -123,7 +123,7 @@ impl<M: Machine> Scheduler<M> {
 
     /// Puts a new machine into its slot. If it was woken in `create`, it stays in the line of the
     /// wake-ups: it has had no call of its own yet, so it need not wait for the next turn.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn put_new(&mut self, now: Time, token: Token, machine: M, deadline: Deadline) {
         let state = self.slots.put(token, machine);
         debug_assert!(state.pending.is_empty(), "machine {token} had a call before it was made");
@@ -147,7 +147,7 @@ impl<M: Machine> Scheduler<M> {
 
     /// Queues the calls that came meanwhile for a machine that is back in its slot, or was called
     /// there, and sets its deadline.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn reschedule(
         &mut self,
         environment: &AnyEnvironment,
@@ -191,7 +191,7 @@ impl<M: Machine> Scheduler<M> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn set_deadline(&mut self, now: Time, token: Token, deadline: Deadline) {
         if self.slots.set_deadline(token, deadline, now) {
             self.push_overdue(token);
@@ -286,7 +286,7 @@ impl<M: Machine> Scheduler<M> {
 
     /// Takes the deadline of a slot from the run queue, if the slot still has it. Returns its
     /// machine, and when the deadline was.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn take_expired(&mut self, index: u32) -> Option<(Token, Time)> {
         let (token, state) = self.slots.state_at(index)?;
         // Left to `take_overdue`. If it fired here too, a machine that again returns a deadline
@@ -302,7 +302,7 @@ impl<M: Machine> Scheduler<M> {
 
     /// Takes a machine that was queued as overdue. Returns whether it still has a deadline that has
     /// passed.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn take_overdue(&mut self, now: Time, token: Token) -> bool {
         let Some(state) = self.slots.state(token) else { return false };
         state.is_overdue = false;

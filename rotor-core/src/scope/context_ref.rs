@@ -102,7 +102,7 @@ impl<C> LoopHolder<C> for SplitOffHolder {
 }
 
 impl<'a, C> ContextRef<'a, C> {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn direct(context: &'a mut C) -> ContextRef<'a, C> {
         ContextRef { direct: Some(context), indirect: None }
     }
@@ -116,7 +116,7 @@ impl<'a, C> ContextRef<'a, C> {
 
     /// Makes a context that the handler keeps, whichever thread runs the loop: it is another handle
     /// to the same shared data.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn shared(
         context: &'a mut Option<Box<C>>,
         holder: &'a dyn LoopHolder<C>,
@@ -129,7 +129,7 @@ impl<'a, C> ContextRef<'a, C> {
 
     // The only function called here is one that does not return. So the compiler need not spill
     // what the handler holds, and copies nothing for this call.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn get(&self) -> &C {
         match (&self.direct, &self.indirect) {
             (Some(context), _) => context,
@@ -138,7 +138,7 @@ impl<'a, C> ContextRef<'a, C> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn get_mut(&mut self) -> &mut C {
         match (&mut self.direct, &mut self.indirect) {
             (Some(context), _) => context,
@@ -186,7 +186,7 @@ impl<'a, C> ContextRef<'a, C> {
     }
 
     /// Returns the thread that runs the loop, if the loop may be taken from the handler at any time.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn takeover_holder(&self) -> Option<&dyn LoopHolder<C>> {
         match &self.indirect {
             Some(IndirectContext { place: None, holder }) => Some(*holder),

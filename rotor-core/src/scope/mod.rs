@@ -230,14 +230,14 @@ impl<'a, C> Scope<'a, C> {
 
 impl<C> Deref for Scope<'_, C> {
     type Target = C;
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn deref(&self) -> &C {
         self.context.get()
     }
 }
 
 impl<C> DerefMut for Scope<'_, C> {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn deref_mut(&mut self) -> &mut C {
         self.context.get_mut()
     }

@@ -72,7 +72,7 @@ impl Timers {
     /// future takes it out.
     ///
     /// `u32::MAX` is not a slot, and is ignored.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn set(&mut self, index: u32, deadline: Time) {
         // The range of `Time` ends within a tick, so rounding up would leave the range.
         let deadline = if deadline > LAST_TICK_TIME { Time::NEVER } else { deadline };
@@ -230,7 +230,7 @@ impl Timers {
     }
 
     /// Handles an entry whose queued tick has been reached. Returns the next entry of its list.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn process_entry(
         &mut self,
         index: u32,

@@ -52,7 +52,7 @@ struct IssuingCaller<'a, M: Machine> {
 }
 
 impl<M: Machine> Caller<M> for IssuingCaller<'_, M> {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn call<B: Backend>(
         &mut self,
         dispatch: &mut Dispatch<M>,
@@ -75,7 +75,7 @@ impl<M: Machine> Caller<M> for IssuingCaller<'_, M> {
         if must_report { Break(()) } else { Continue(()) }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn keep_remaining_calls(&mut self, token: Token, left: Pending) {
         if !left.is_empty() {
             self.progress.resumed = Some((token, left));
@@ -84,7 +84,7 @@ impl<M: Machine> Caller<M> for IssuingCaller<'_, M> {
 }
 
 impl<M: Machine> StepCaller<M> for IssuingCaller<'_, M> {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn enter_step(&mut self, step: Step) -> bool {
         let is_next = self.progress.step <= step;
         if is_next {
@@ -93,12 +93,12 @@ impl<M: Machine> StepCaller<M> for IssuingCaller<'_, M> {
         is_next
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn is_stopped_at(&self, step: Step) -> bool {
         self.progress.step == step
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn take_remaining_calls(&mut self) -> Option<(Token, Pending)> {
         self.progress.resumed.take()
     }
@@ -119,7 +119,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     /// # Errors
     ///
     /// Fails as [`turn`](Core::turn) does.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn advance(
         &mut self,
         issued: &mut IssuedCall<M>,
@@ -153,7 +153,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     }
 
     /// Takes the machine that is to be called out of its slot.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn lift(
         &mut self,
         environment: &AnyEnvironment,
@@ -164,7 +164,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
 
     /// Applies the response to a call. Returns the machine if another call follows, which reports
     /// the result of its spawn.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn apply_response(
         &mut self,
         issued: &mut IssuedCall<M>,
@@ -182,7 +182,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     }
 
     /// Does the same for a machine that continues.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn apply_continue(
         &mut self,
         issued: &mut IssuedCall<M>,

@@ -110,7 +110,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     /// Does the steps of a turn. Each takes its work from a queue, so after a panic this is simply
     /// called again. It breaks off when the caller issues a call, and is called again after that
     /// call as well.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn do_due_work(
         &mut self,
         caller: impl StepCaller<M>,
@@ -220,19 +220,19 @@ pub(in crate::event_loop) enum Step {
 pub(in crate::event_loop) trait StepCaller<M: Machine>: Caller<M> {
     /// Enters a step. Returns whether to do it, which is false if the turn has stopped in a later
     /// step.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn enter_step(&mut self, _: Step) -> bool {
         true
     }
 
     /// Returns whether the turn has stopped in this step.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn is_stopped_at(&self, _: Step) -> bool {
         false
     }
 
     /// Takes the rest of a machine's pending calls, which come first, whatever the step.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn take_remaining_calls(&mut self) -> Option<(Token, Pending)> {
         None
     }
@@ -243,7 +243,7 @@ impl<M: Machine> StepCaller<M> for InlineCaller {}
 /// The steps that deliver calls.
 impl<M: Machine, B: Backend, C: StepCaller<M>> Delivery<'_, M, B, C> {
     /// Calls machines for events, pending calls, deferred spawns and wake-ups.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn make_due_calls(&mut self) -> ControlFlow<()> {
         if let Some((token, pending)) = self.caller.take_remaining_calls() {
             self.make_pending_calls(token, pending)?;
@@ -273,7 +273,7 @@ impl<M: Machine, B: Backend, C: StepCaller<M>> Delivery<'_, M, B, C> {
     }
 
     /// Fires deadlines, in their order. Those that had already passed when they were set come last.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn fire_deadlines(&mut self, has_polled: bool) -> ControlFlow<()> {
         if has_polled || self.caller.is_stopped_at(Step::EventsBeforeDeadlines) {
             self.deliver_events_before_deadlines()?;
@@ -298,7 +298,7 @@ impl<M: Machine, B: Backend, C: StepCaller<M>> Delivery<'_, M, B, C> {
         Continue(())
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn deliver_events(&mut self) -> ControlFlow<()> {
         while let Some((token, events)) = self.dispatch.queue().next_event() {
             self.deliver_ready(token, events)?;
@@ -333,7 +333,7 @@ impl<M: Machine, B: Backend, C: StepCaller<M>> Delivery<'_, M, B, C> {
     ///
     /// Returns whether it has polled once more; the remaining deadlines wait for the events of that
     /// poll.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn collect_due_deadlines(&mut self) -> io::Result<bool> {
         let now = self.refs.environment.handle.now();
         self.dispatch.clock().record_reading(now);

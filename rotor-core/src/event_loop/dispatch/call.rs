@@ -24,7 +24,7 @@ impl<M: Machine> Dispatch<M> {
     /// no handler can reach the slots; if the handler panics, its machine is dropped in the slot.
     /// The machine's name is read only when it is needed: by the watchdog, for a response other
     /// than to continue, and for a panic while that unwinds.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn call<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
@@ -77,7 +77,7 @@ impl<M: Machine> Dispatch<M> {
         self.end_call(refs, callee, started, kind.ready_events(), response);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn end_call<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,

@@ -16,7 +16,7 @@ pub(in crate::event_loop) struct Callee {
 impl Callee {
     /// Creates it with the name that the machine returns. That is the machine's code, and may
     /// panic.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn of<M: Machine>(token: Token, machine: &M) -> Callee {
         Callee { token, type_name: machine.type_name() }
     }
@@ -30,7 +30,7 @@ impl Callee {
     }
 
     /// Creates it before the machine has returned its name.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn unnamed<M>(token: Token) -> Callee {
         Callee { token, type_name: type_name::<M>() }
     }

@@ -31,7 +31,7 @@ impl<M: Machine> Dispatch<M> {
 
     /// Makes a machine by a function that gets its token and a value. If no slot is free, the error
     /// returns the value.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn create_with<S>(
         &mut self,
         environment: &AnyEnvironment,
@@ -69,7 +69,7 @@ impl<M: Machine> Dispatch<M> {
     }
 
     /// Puts the new machine into the slot that was reserved for it, or frees the slot.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn store_created(
         &mut self,
         environment: &AnyEnvironment,

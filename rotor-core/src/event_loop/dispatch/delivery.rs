@@ -46,7 +46,7 @@ pub(in crate::event_loop) struct Delivery<'a, M: Machine, B, C> {
 }
 
 impl<M: Machine, B: Backend, C: Caller<M>> Delivery<'_, M, B, C> {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn deliver_ready(
         &mut self,
         token: Token,
@@ -65,7 +65,7 @@ impl<M: Machine, B: Backend, C: Caller<M>> Delivery<'_, M, B, C> {
     }
 
     /// Has the caller make a call other than `ready`.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn call_cheaply(&mut self, token: Token, kind: CallKind) -> ControlFlow<()> {
         self.dispatch.clock.before_cheap_call(self.refs.backend, self.refs.environment);
         self.caller.call(self.dispatch, &mut self.refs, token, kind)
@@ -104,7 +104,7 @@ impl<M: Machine, B: Backend, C: Caller<M>> Delivery<'_, M, B, C> {
     }
 
     /// Makes calls that were taken from the pending ones.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn make_pending_calls(
         &mut self,
         token: Token,
@@ -203,7 +203,7 @@ impl<M: Machine> Dispatch<M> {
 
     /// Returns the machine of a slot from the wake queue, if it is to be called in this turn, and
     /// whether it was woken itself.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn take_woken<B>(&mut self, refs: &Refs<'_, M, B>, index: u32) -> Option<(Token, bool)> {
         let whole = self.scheduler.queue().take_wakeup(index);
         if self.scheduler.slots_mut().reclaim(index) {
@@ -216,7 +216,7 @@ impl<M: Machine> Dispatch<M> {
     }
 
     /// Takes the pending calls of a machine from the run queue, if it exists and can be called.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn take_pending_calls<B>(&mut self, refs: &Refs<'_, M, B>, token: Token) -> Option<Pending> {
         if !self.detached.is_empty() && self.hold_if_detached(token) {
             return None;
@@ -233,7 +233,7 @@ impl<M: Machine> Dispatch<M> {
     }
 
     /// Takes a machine whose spawn was deferred out of its slot, unless it is gone or must end.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn take_deferred<B>(&mut self, refs: &Refs<'_, M, B>, token: Token) -> Option<M> {
         let pending = self.scheduler.end_deferral(token)?;
         if pending.has(Pending::END) {

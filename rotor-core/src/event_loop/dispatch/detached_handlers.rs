@@ -13,7 +13,7 @@ struct DetachedHandler {
 }
 
 impl DetachedHandlers {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -16,7 +16,7 @@ use crate::token::Token;
 pub(in crate::event_loop) struct InlineCaller;
 
 impl<M: Machine> Caller<M> for InlineCaller {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn call<B: Backend>(
         &mut self,
         dispatch: &mut Dispatch<M>,

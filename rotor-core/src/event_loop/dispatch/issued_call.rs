@@ -52,7 +52,7 @@ pub(in crate::event_loop) enum CallKind {
 
 impl CallKind {
     /// Returns the event for the machine. For the result of a spawn, that is the successful one.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn event<S>(self) -> Event<S> {
         match self {
             CallKind::Ready(events) => Event::Ready(events),
@@ -65,7 +65,7 @@ impl CallKind {
     }
 
     /// Returns the events that `Again` repeats.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn ready_events(self) -> EventSet {
         if let CallKind::Ready(events) = self { events } else { EventSet::EMPTY }
     }
@@ -88,7 +88,7 @@ impl<M: Machine> IssuedCall<M> {
     }
 
     /// Begins a call of this machine. Its name and the time are noted when it is lifted.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn begin(&mut self, token: Token, kind: CallKind) {
         self.callee.token = token;
         self.kind = kind;
@@ -107,7 +107,7 @@ impl<M: Machine> IssuedCall<M> {
     }
 
     /// Returns the event for the machine. Call it once.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn take_event(&mut self) -> Event<M::Seed> {
         match self.kind {
             CallKind::SpawnResult => self.spawn_result.take().unwrap_or(Event::Spawned),
@@ -117,7 +117,7 @@ impl<M: Machine> IssuedCall<M> {
 
     /// Returns what was woken; nothing if the call reports the result of a spawn, even of one that
     /// was the response to a wake-up.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn wake_target(&self) -> WakeTarget<'_> {
         match self.kind {
             CallKind::Wakeup { whole } => WakeTarget { whole, parts: &self.parts },

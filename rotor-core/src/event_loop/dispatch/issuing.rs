@@ -14,7 +14,7 @@ use crate::token::Token;
 
 /// Records a call, to be made by the owner of this value.
 impl<M: Machine> IssuedCall<M> {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn record(
         &mut self,
         dispatch: &mut Dispatch<M>,
@@ -52,7 +52,7 @@ impl<M: Machine> IssuedCall<M> {
 
 impl<M: Machine> Dispatch<M> {
     /// Takes the machine that is to be called out of its slot, and notes that its handler runs.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn lift(
         &mut self,
         environment: &AnyEnvironment,
@@ -77,7 +77,7 @@ impl<M: Machine> Dispatch<M> {
 impl<M: Machine> Dispatch<M> {
     /// Applies the usual response, to continue. Inlined, so that the machine is copied as few times
     /// as possible.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn apply_continue<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
@@ -110,13 +110,13 @@ impl<M: Machine> Dispatch<M> {
         self.apply_and_report_spawn(refs, issued, response)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn record_issued_time<B>(&mut self, refs: &Refs<'_, M, B>, issued: &IssuedCall<M>) {
         let (callee, started) = (issued.callee, issued.started.get());
         self.monitor.record_handler_time(refs.environment, refs.config, callee, started);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn end_issued_call(&mut self, environment: &AnyEnvironment, issued: &IssuedCall<M>) {
         *self.monitor.callee() = None;
         if let Some(whole) = issued.woken {

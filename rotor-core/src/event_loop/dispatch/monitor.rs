@@ -46,7 +46,7 @@ impl Monitor {
         &self.counters
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn stats(&mut self) -> &mut Stats {
         &mut self.counters.stats
     }
@@ -61,7 +61,7 @@ impl Monitor {
         self.heartbeat = Some(heartbeat);
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn is_watched(&self) -> bool {
         self.heartbeat.is_some()
     }
@@ -83,13 +83,13 @@ impl Monitor {
         self.observes_calls = self.times_calls | self.heartbeat.is_some();
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn observes_calls(&self) -> bool {
         self.observes_calls
     }
 
     /// The machine whose handler is running.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn callee(&mut self) -> &mut Option<Callee> {
         &mut self.callee
     }
@@ -104,7 +104,7 @@ impl Monitor {
     }
 
     /// Notes whose handler runs, and when it began if that is wanted.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn begin_call<M: Machine>(
         &mut self,
         environment: &AnyEnvironment,
@@ -120,7 +120,7 @@ impl Monitor {
     }
 
     /// Notes whose handler runs.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn name<M: Machine>(&mut self, token: Token, machine: &M) -> Callee {
         // `type_name` is the machine's code, and may panic.
         self.callee = Some(Callee::unnamed::<M>(token));
@@ -140,7 +140,7 @@ impl Monitor {
     }
 
     /// Shows the call to the watchdog. Returns when it began, if it is timed.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn observe_call(&mut self, environment: &AnyEnvironment, callee: Callee) -> Option<Time> {
         if let Some(heartbeat) = &mut self.heartbeat {
             heartbeat.record_call(callee.token, callee.type_name);
@@ -162,7 +162,7 @@ impl Monitor {
     }
 
     /// Records the time of a handler that has returned, if it was timed.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn record_handler_time(
         &mut self,
         environment: &AnyEnvironment,
@@ -177,7 +177,7 @@ impl Monitor {
     }
 
     /// Notes that a handler that was [begun in its slot](Monitor::begin_call_in_slot) has returned.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn end_call_in_slot(
         &mut self,
         environment: &AnyEnvironment,
@@ -218,14 +218,14 @@ impl Monitor {
 
 /// Returns whether each event is logged. With `log`'s static levels, nothing of this is left in a
 /// program that does not want it.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn is_traced() -> bool {
     Level::Trace <= log::STATIC_MAX_LEVEL && Level::Trace <= log::max_level()
 }
 
 /// Logs an event, if wanted. The event is passed as a closure: if it were passed by reference, it
 /// would have to be in memory for every call.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn trace<E: fmt::Debug>(callee: Callee, event: impl FnOnce() -> E) {
     if is_traced() {
         write_trace(callee, &event());

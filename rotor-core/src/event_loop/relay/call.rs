@@ -83,7 +83,7 @@ pub(super) use call_lifted;
 /// Each method locks the state cell again, and applies a response.
 impl<'a, M: Machine, P> ResponseApplier<'a, '_, M, P> {
     /// Applies the usual response, to continue.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn apply_continue<B: Backend>(
         self,
         machine: M,
@@ -107,7 +107,7 @@ impl<'a, M: Machine, P> ResponseApplier<'a, '_, M, P> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn apply_response<B: Backend>(
         self,
         response: Response<M, M::Seed>,
@@ -131,7 +131,7 @@ impl<'a, M: Machine, P> ResponseApplier<'a, '_, M, P> {
 }
 
 /// Calls the handler in place. Returns the deadline of a machine that continues.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn call_in_place<M: Machine>(
     lifted: &mut Option<M>,
     event: Event<M::Seed>,
@@ -149,7 +149,7 @@ pub(super) fn call_in_place<M: Machine>(
 }
 
 /// Handles the responses other than to continue, and calls a machine by value that has declined.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) fn call_by_value<M: Machine>(
     machine: M,
     response: InPlace<M::Seed>,

@@ -166,7 +166,7 @@ where
 
     /// Makes a call, and the further ones that report the results of spawns. Returns `None` if the
     /// loop is no longer here.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn call<'a, P: StateCell<M, B>>(
         self: &Arc<Self>,
         drive_state: &mut DriveState<M>,

@@ -29,7 +29,7 @@ pub(super) struct LoopHandOver<'a, M: Machine, B: Backend, P> {
 }
 
 impl<'a, M: Machine, B: Backend, P> LoopHandOver<'a, M, B, P> {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn new(
         relay: &'a Arc<Relay<M, B>>,
         worker: &'a Worker<M, B, P>,

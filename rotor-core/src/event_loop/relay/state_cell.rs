@@ -55,12 +55,12 @@ impl<M: Machine, B: Backend> StateCell<M, B> for LocalCell<M, B> {
         LocalCell(RefCell::new(None))
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn lock(&self) -> RefMut<'_, Contents<M, B>> {
         self.0.borrow_mut()
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn lend_context<'a>(
         context: &'a mut Option<Box<M::Context>>,
         hand_over: &'a dyn LoopHolder<M::Context>,
@@ -104,12 +104,12 @@ impl<M: Machine, B: Backend> StateCell<M, B> for SharedCell<M, B> {
         SharedCell(Arc::new(SharedState(Mutex::new(None))))
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn lock(&self) -> MutexGuard<'_, Contents<M, B>> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn lend_context<'a>(
         context: &'a mut Option<Box<M::Context>>,
         hand_over: &'a dyn LoopHolder<M::Context>,

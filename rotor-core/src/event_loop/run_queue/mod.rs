@@ -157,7 +157,7 @@ impl<S> RunQueue<S> {
         !self.events.is_done()
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn next_event(&mut self) -> Option<(Token, EventSet)> {
         self.events.next()
     }

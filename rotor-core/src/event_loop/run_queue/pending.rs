@@ -27,18 +27,18 @@ impl Pending {
     }
 
     /// Returns a call of `ready` with these events.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn ready(events: EventSet) -> Pending {
         Pending { events, ..Pending::READY }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn is_empty(self) -> bool {
         self.calls == 0
     }
 
     /// Returns whether all of these calls are pending.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn has(self, calls: Pending) -> bool {
         self.calls & calls.calls == calls.calls
     }
@@ -47,7 +47,7 @@ impl Pending {
         self.events
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn add(&mut self, other: Pending) {
         self.events |= other.events;
         self.calls |= other.calls;

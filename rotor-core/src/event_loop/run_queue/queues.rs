@@ -15,13 +15,13 @@ impl<T: Copy> Arrivals<T> {
         Arrivals { items: Vec::new(), done: 0 }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn is_done(&self) -> bool {
         self.done == self.items.len()
     }
 
     /// Returns the list to which more items are appended.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn items(&mut self) -> &mut Vec<T> {
         if self.is_done() {
             // Only then, because remaining items come before appended ones.
@@ -31,7 +31,7 @@ impl<T: Copy> Arrivals<T> {
         &mut self.items
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn next(&mut self) -> Option<T> {
         let item = *self.items.get(self.done)?;
         self.done += 1;
@@ -76,7 +76,7 @@ impl<T> Backlog<T> {
     }
 
     /// Returns whether no items of this turn are left.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn is_turn_over(&self) -> bool {
         self.left == 0
     }

@@ -11,18 +11,18 @@ use crate::guard::drop_guarded;
 pub(in crate::event_loop) struct LiftedCallGuard<'a, M>(&'a mut Option<M>);
 
 impl<'a, M> LiftedCallGuard<'a, M> {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn of(lifted: &'a mut Option<M>) -> LiftedCallGuard<'a, M> {
         LiftedCallGuard(lifted)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn machine(&mut self) -> Option<&mut M> {
         self.0.as_mut()
     }
 
     /// Ends the call without a panic.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn finish(self) {
         mem::forget(self);
     }
@@ -54,7 +54,7 @@ pub(in crate::event_loop) struct SlotCallGuard<'a, M, F: FnMut(&M)> {
 }
 
 impl<M, F: FnMut(&M)> SlotCallGuard<'_, M, F> {
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn machine(&mut self) -> Option<&mut M> {
         match self.slot {
             Slot::Waiting { machine, .. } => Some(machine),
@@ -63,7 +63,7 @@ impl<M, F: FnMut(&M)> SlotCallGuard<'_, M, F> {
     }
 
     /// Ends the call without a panic, and takes the machine out of its slot.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn take(self) -> Option<M> {
         // Without `drop`, which is for panics.
         let mut in_call = ManuallyDrop::new(self);
@@ -73,7 +73,7 @@ impl<M, F: FnMut(&M)> SlotCallGuard<'_, M, F> {
 
     /// Ends the call without a panic; the machine stays in its slot. Returns the state of its
     /// calls.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(in crate::event_loop) fn finish(self) -> CallState {
         let in_call = ManuallyDrop::new(self);
         match *in_call.slot {

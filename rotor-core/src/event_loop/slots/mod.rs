@@ -146,13 +146,13 @@ impl<M> Slots<M> {
 
     /// Returns whether a machine is in its slot and can be called; it cannot while it waits for its
     /// spawn.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn can_be_called(&self, token: Token) -> bool {
         self.callable(token).is_some()
     }
 
     /// Returns the state of a machine's calls if the machine can be called.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn callable(&self, token: Token) -> Option<&CallState> {
         if !self.is_current(token) {
             return None;
@@ -167,7 +167,7 @@ impl<M> Slots<M> {
     ///
     /// The loop does nothing else meanwhile. If the machine panics, `on_panic` is called with it, it
     /// is dropped, and its slot becomes `Running`, as if the handler had taken it by value.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn lend_for_call<F: FnMut(&M)>(
         &mut self,
         token: Token,
@@ -181,13 +181,13 @@ impl<M> Slots<M> {
 
     /// Takes a machine out of its slot, whatever is pending. Returned by value: writing it through
     /// a reference would be one more copy.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn take(&mut self, token: Token) -> Option<M> {
         if self.is_current(token) { self.lift(token.index()) } else { None }
     }
 
     /// Takes a machine out of its slot, without a check of its generation.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn lift(&mut self, index: u32) -> Option<M> {
         let slot = self.slots.get_mut(index as usize)?;
         let Slot::Waiting { state, .. } = *slot else { return None };
@@ -195,7 +195,7 @@ impl<M> Slots<M> {
     }
 
     /// Puts a machine into its running slot. Returns the current state of its calls.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn put(&mut self, token: Token, machine: M) -> CallState {
         let slot = &mut self.slots[token.index() as usize];
         // Matched first, so that the compiler knows that nothing is dropped here, and writes the
@@ -294,7 +294,7 @@ impl<M> Slots<M> {
     }
 
     /// Returns whether a token has the current generation of its slot.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     fn is_current(&self, token: Token) -> bool {
         (token.index() as usize) < self.slots.len()
             && self.wakes.generation(token.index()) == token.generation()
@@ -304,7 +304,7 @@ impl<M> Slots<M> {
 /// Deadlines: one for each machine.
 impl<M> Slots<M> {
     /// Sets the deadline of a machine. Returns whether it has passed already.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn set_deadline(&mut self, token: Token, deadline: Deadline, now: Time) -> bool {
         let time = match deadline {
             Deadline::Keep => return false,

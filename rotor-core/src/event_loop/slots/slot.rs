@@ -16,7 +16,7 @@ pub(in crate::event_loop) enum Slot<M> {
 
 impl<M> Slot<M> {
     /// Returns the state of the calls of the machine that has this slot.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn state(&self) -> Option<&CallState> {
         match self {
             Slot::Waiting { state, .. } | Slot::Running { state } => Some(state),
@@ -24,7 +24,7 @@ impl<M> Slot<M> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn state_mut(&mut self) -> Option<&mut CallState> {
         match self {
             Slot::Waiting { state, .. } | Slot::Running { state } => Some(state),
@@ -33,7 +33,7 @@ impl<M> Slot<M> {
     }
 
     /// Returns the machine, if it is in its slot.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn machine(&self) -> Option<&M> {
         match self {
             Slot::Waiting { machine, .. } => Some(machine),
@@ -41,7 +41,7 @@ impl<M> Slot<M> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(super) fn into_machine(self) -> Option<M> {
         match self {
             Slot::Waiting { machine, .. } => Some(machine),
