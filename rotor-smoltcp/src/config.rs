@@ -166,7 +166,9 @@ impl StackConfig {
         self
     }
 
-    /// Sets how long an attempt to connect waits for a response. Default 60 s.
+    /// Sets how long an attempt to connect waits for a response. Default 60 s. If a router or the
+    /// host says that its first packet cannot be delivered (ICMP), the attempt fails at once, as on
+    /// Linux.
     pub fn connect_timeout(mut self, time: Duration) -> StackConfig {
         self.connect_timeout = time;
         self

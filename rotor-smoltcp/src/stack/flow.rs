@@ -11,6 +11,7 @@ use smoltcp::wire::{
     TcpOption, TcpPacket, TcpSeqNumber, UdpPacket,
 };
 
+use super::unreachable::{self, Unreachable};
 use crate::device::Medium;
 
 /// The two ends of a connection.
@@ -54,6 +55,8 @@ pub(super) enum Destination {
     Udp { flow: Flow },
     /// It may tell the hardware address of a neighbour: ARP, neighbour discovery.
     Neighbour,
+    /// It says that a segment of this stack was not delivered (ICMP).
+    Unreachable(Unreachable),
     /// For the stack to answer by itself: other ICMP, and unknown protocols.
     Other,
     /// Not an IP packet, a fragment, or a first segment that asks for tiny segments.
@@ -137,7 +140,10 @@ fn classify_transport(
         {
             Some(Destination::Neighbour)
         }
-        _ => Some(Destination::Other),
+        _ => {
+            let unreachable = unreachable::read(protocol, ends, payload);
+            Some(unreachable.map_or(Destination::Other, Destination::Unreachable))
+        }
     }
 }
 

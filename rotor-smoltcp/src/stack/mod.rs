@@ -27,6 +27,7 @@ mod streams;
 mod test_peer;
 mod time_wait;
 mod turn;
+mod unreachable;
 mod window;
 mod wire;
 

@@ -2,8 +2,8 @@
 
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
-    IpAddress, IpProtocol, IpRepr, IpVersion, Ipv4Address, Ipv6Address, TcpControl, TcpPacket,
-    TcpRepr, TcpSeqNumber, UdpPacket, UdpRepr,
+    Icmpv4Packet, Icmpv6Packet, IpAddress, IpProtocol, IpRepr, IpVersion, Ipv4Address, Ipv6Address,
+    TcpControl, TcpPacket, TcpRepr, TcpSeqNumber, UdpPacket, UdpRepr,
 };
 
 use crate::device::Medium;
@@ -97,6 +97,25 @@ pub(super) fn datagram(medium: Medium, version: IpVersion, payload: &[u8]) -> Ve
             |room| room.copy_from_slice(payload),
             &sums,
         );
+    })
+}
+
+/// Returns a message of ICMP with a correct checksum that says that a packet was not delivered, of
+/// which it quotes `quoted`.
+pub(super) fn unreachable(medium: Medium, version: IpVersion, code: u8, quoted: &[u8]) -> Vec<u8> {
+    let (protocol, kind) = match version {
+        IpVersion::Ipv4 => (IpProtocol::Icmp, 3),
+        IpVersion::Ipv6 => (IpProtocol::Icmpv6, 1),
+    };
+    packet(medium, version, protocol, 8 + quoted.len(), |bytes, from, to| {
+        bytes[..2].copy_from_slice(&[kind, code]);
+        bytes[8..].copy_from_slice(quoted);
+        match (from, to) {
+            (IpAddress::Ipv6(from), IpAddress::Ipv6(to)) => {
+                Icmpv6Packet::new_unchecked(bytes).fill_checksum(from, to);
+            }
+            _ => Icmpv4Packet::new_unchecked(bytes).fill_checksum(),
+        }
     })
 }
 

@@ -1,4 +1,5 @@
-//! Segments that may not be from the peer are challenged instead of believed.
+//! Segments that may not be from the peer are challenged instead of believed, and messages of ICMP
+//! only if they know the number of a SYN.
 //!
 //! Resets count only if their number is exactly the next expected one (RFC 9293 §3.10.7.4; RFC 5961
 //! §3.2).
@@ -10,8 +11,10 @@
 use smoltcp::socket::tcp::State;
 
 use super::acknowledgement::acknowledgement;
-use super::flow::Segment;
+use super::connection::Phase;
+use super::flow::{Flow, Segment};
 use super::layers::Layers;
+use super::unreachable::Unreachable;
 use super::wire::Wire;
 use super::{Stack, to_instant};
 use crate::device::{ETHERNET_HEADER, Medium};
@@ -49,6 +52,25 @@ impl Stack {
             Some(short) => self.handle_segment(&Segment { len: 0, ..*segment }, &short),
             // smoltcp drops it if its checksum is wrong.
             None => self.handle_segment(segment, packet),
+        }
+    }
+
+    /// Handles that a segment was not delivered. An attempt to connect fails, as on Linux; an
+    /// established connection goes on, since the network may recover (RFC 1122 §4.2.3.9). Only who
+    /// has seen our SYN knows its number (RFC 5927 §4.1).
+    pub(super) fn handle_unreachable(&mut self, unreachable: &Unreachable) {
+        let Unreachable { remote, local, number, kind } = *unreachable;
+        let Some(id) = self.flows.get(&Flow { remote, local }).copied() else { return };
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let is_attempt = connection.phase == Phase::Connecting
+            && connection.state() == State::SynSent
+            && connection.sequence.sent() == Some(number + 1);
+        if is_attempt {
+            connection.phase = Phase::Open;
+            connection.fail(kind);
+            connection.socket().abort();
+            self.send(id);
+            self.mark_changed(id);
         }
     }
 

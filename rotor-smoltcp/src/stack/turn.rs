@@ -136,6 +136,7 @@ impl Stack {
                 self.answer(packet);
                 self.may_resolve = true;
             }
+            Destination::Unreachable(unreachable) => self.handle_unreachable(&unreachable),
             Destination::Other => self.answer(packet),
             Destination::Refused => self.stats.refused += 1,
         }
