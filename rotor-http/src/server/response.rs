@@ -114,8 +114,8 @@ impl<'a> Response<'a> {
     /// Returns why the connection refuses the request, if this is called in
     /// [`emit_error_page`](super::Server::emit_error_page) for a head that is malformed, too
     /// large or too slow, or that a server must not serve, or for a body that is malformed, too
-    /// large or too slow. Otherwise returns `None`. The error's [`reason`](RequestError::reason) contains no text
-    /// from the peer.
+    /// large or too slow. Otherwise returns `None`. The error's [`reason`](RequestError::reason)
+    /// contains no text from the peer.
     pub fn refusal(&self) -> Option<RequestError> {
         self.refusal
     }
